@@ -1,0 +1,40 @@
+"""The card game Judgement (Kachuful, Oh Hell): rules, a compiled engine, environments and bots.
+
+Public names are imported on first use, so `import judgement_env` costs next to nothing.
+
+>>> from judgement_env import Rules
+>>> Rules.preset("kachuful", num_players=8).max_cards
+6
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from judgement_env.rules import PRESETS as PRESETS
+    from judgement_env.rules import Rules as Rules
+
+__version__ = "0.1.0"
+ENV_VERSION = 1
+
+_HOMES = {
+    "Rules": "judgement_env.rules",
+    "PRESETS": "judgement_env.rules",
+}
+
+__all__ = ["ENV_VERSION", "PRESETS", "Rules", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """The public name, imported from the module that defines it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,67 @@
+"""The one place that imports numba.
+
+`njit` compiles a kernel without the interpreter lock and caches it in a directory named by a hash
+of every kernel source: numba notices an edit of the file a kernel stands in, but not of a file it
+calls into. With ``NUMBA_DISABLE_JIT=1`` the kernels run as plain Python, with the same results.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def kernel_hash() -> str:
+    """Return a short hash of the sources that hold kernels, numba's version included."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    package = Path(__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        source = path.read_bytes()
+        if b"_jit" in source:
+            digest.update(path.relative_to(package).as_posix().encode() + b"\0" + source)
+    return digest.hexdigest()[:16]
+
+
+def cache_directory() -> Path:
+    """Return a writable directory for compiled kernels, a temporary one where there is no other."""
+    base = os.environ.get("JUDGEMENT_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    roots = [Path(base)] if base else [Path.home() / ".cache"]
+    for root in [*roots, Path(tempfile.gettempdir())]:
+        directory = root / "judgement-env" / kernel_hash()
+        try:
+            is_new = not directory.exists()
+            directory.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=directory):
+                pass
+        except OSError:
+            continue
+        if is_new:
+            print(
+                "judgement_env: compiling its kernels for this machine, once (about a minute)",
+                file=sys.stderr,
+            )
+        return directory
+    return Path(tempfile.mkdtemp(prefix="judgement-env-"))
+
+
+if numba.config.DISABLE_JIT:
+    # 64-bit hashes wrap on purpose; compiled code does so silently, numpy scalars warn.
+    np.seterr(over="ignore")
+else:
+    numba.config.CACHE_DIR = str(cache_directory())
+
+
+def njit(function: Function) -> Function:
+    """Compile `function` with numba, cached on disk, free of the interpreter lock."""
+    compiled: Function = numba.njit(cache=True, nogil=True)(function)
+    return compiled

@@ -1,0 +1,385 @@
+"""The rulebook as compiled kernels: deal, bid, play, settle, in the order a round is played.
+
+Every kernel takes a rules record `r` and a table record `t` and changes that table only. `step`
+does all that one action sets off: a finished trick is awarded, a finished round settled, a blind round revealed and played,
+the next round dealt. Kernels trust their input; legality is checked by whoever calls them
+(`is_legal`). The deals of a round follow from (seed, table, match, round) alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from judgement_env._jit import njit
+from judgement_env.cards import BID_OFFSET, NONE, NUM_ACTIONS, NUM_CARDS
+from judgement_env.state import (
+    BIDDING,
+    MAX_PACKS,
+    OVER,
+    PLAYING,
+    SETTLED,
+    Array,
+    RulesRecord,
+    TableRecord,
+)
+
+ZERO = np.uint64(0)
+ONE = np.uint64(1)
+SUIT_BITS = np.uint64((1 << 13) - 1)
+LOW_HALF = np.uint64((1 << 32) - 1)
+HALF = np.uint64(32)
+
+# --- bits -------------------------------------------------------------------------------------
+
+
+@njit
+def popcount(bits: np.uint64) -> int:
+    """Return the number of bits set, by the usual parallel sums (one instruction once compiled)."""
+    x = bits - ((bits >> ONE) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return int((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@njit
+def lowest(bits: np.uint64) -> int:
+    """Return the index of the lowest bit set; `bits` must not be zero."""
+    return popcount((bits & (~bits + ONE)) - ONE)
+
+
+@njit
+def card_bit(card: int) -> np.uint64:
+    """Return the word with only the bit of `card` set."""
+    return ONE << np.uint64(card)
+
+
+@njit
+def suit_mask(suit: int) -> np.uint64:
+    """Return the word with the thirteen bits of `suit` set."""
+    return SUIT_BITS << np.uint64(13 * suit)
+
+
+# --- deal -------------------------------------------------------------------------------------
+
+
+@njit
+def mix(x: np.uint64) -> np.uint64:
+    """Scramble 64 bits: the finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit
+def stream(key: np.uint64, index: int) -> np.uint64:
+    """Return the key of stream `index` of `key`."""
+    return mix(key + np.uint64(0x9E3779B97F4A7C15) * np.uint64(index + 1))
+
+
+@njit
+def table_key(seed: np.uint64, table: int) -> np.uint64:
+    """Return the generator key of one table of a batch."""
+    return stream(mix(seed), table)
+
+
+@njit
+def draw_below(key: np.uint64, counter: int, bound: int) -> int:
+    """Return draw `counter` of the stream `key`, uniform on 0..bound-1 to within 2^-25."""
+    return int(((stream(key, counter) & LOW_HALF) * np.uint64(bound)) >> HALF)
+
+
+@njit
+def next_seat(r: RulesRecord, t: TableRecord, seat: int) -> int:
+    """Return the seat after `seat` in the direction of play."""
+    following = seat + r.step
+    num_players = r.num_players
+    return following - num_players if following >= num_players else following
+
+
+@njit
+def begin_match(r: RulesRecord, t: TableRecord, first: int, last: int, dealer: int) -> None:
+    """Start a match over rounds `first`..`last` of the schedule (from 0) and deal the first one.
+
+    `dealer` NONE takes the dealer of the rules, drawn where they name none.
+    """
+    if dealer == NONE:
+        dealer = r.first_dealer
+    if dealer == NONE:
+        match_key = stream(t.key, t.match)
+        dealer = draw_below(match_key, 0, r.num_players)
+    t.first_round = first
+    t.last_round = last
+    t.round = first
+    t.dealer = dealer
+    for seat in range(r.num_players):
+        t.total[seat] = 0
+        t.points[seat] = 0
+    begin_round(r, t)
+
+
+@njit
+def begin_round(r: RulesRecord, t: TableRecord) -> None:
+    """Deal round `t.round` and ask the seat next to the dealer for its bid."""
+    t.cards = r.cards[t.round]
+    t.trump = r.trump[t.round]
+    t.is_blind = r.is_blind[t.round]
+    t.phase = BIDDING
+    t.num_bids = 0
+    t.bid_sum = 0
+    t.trick = 0
+    t.leader = next_seat(r, t, t.dealer)
+    t.seat = t.leader
+    clear_trick(t)
+    for seat in range(r.num_players):
+        t.bid[seat] = NONE
+        t.won[seat] = 0
+        t.voids[seat] = 0
+    t.plays[:, :] = NONE
+    t.leaders[:] = NONE
+    deal_cards(r, t)
+
+
+@njit
+def deal_cards(r: RulesRecord, t: TableRecord) -> None:
+    """Deal `t.cards` to every seat, and the turn-up where the rules have one.
+
+    Each card is the next draw from the pack that has not been taken yet, so every deal is as
+    likely as every other.
+    """
+    key = stream(stream(t.key, t.match), t.round + 1)
+    pack_size = r.pack_size
+    num_cards = t.cards
+    taken_low = ZERO
+    taken_high = ZERO
+    counter = 0
+    t.hand[:, :] = 0
+    t.turn_up = NONE
+    num_dealt = num_cards * r.num_players
+    num_drawn = 0
+    while num_drawn < num_dealt + r.is_turn_up:
+        place = draw_below(key, counter, pack_size)
+        counter += 1
+        if place < 64:
+            if taken_low & card_bit(place):
+                continue
+            taken_low |= card_bit(place)
+        else:
+            if taken_high & card_bit(place - 64):
+                continue
+            taken_high |= card_bit(place - 64)
+        card = int(r.pack[place])
+        if num_drawn < num_dealt:
+            add_card(t, num_drawn // num_cards, card)
+        else:
+            t.turn_up = card
+            t.trump = card // 13
+        num_drawn += 1
+    t.dealt[:, :] = t.hand[:, :]
+
+
+@njit
+def add_card(t: TableRecord, seat: int, card: int) -> None:
+    """Put one copy of `card` into a hand."""
+    bit = card_bit(card)
+    word = 0
+    while t.hand[seat, word] & bit:
+        word += 1
+    t.hand[seat, word] |= bit
+
+
+@njit
+def remove_card(t: TableRecord, seat: int, card: int) -> None:
+    """Take one copy of `card` out of a hand that holds it."""
+    bit = card_bit(card)
+    for word in range(MAX_PACKS - 1, -1, -1):
+        if t.hand[seat, word] & bit:
+            t.hand[seat, word] &= ~bit
+            return
+
+
+# --- legality ---------------------------------------------------------------------------------
+
+
+@njit
+def legal_cards(t: TableRecord) -> np.uint64:
+    """Return the cards the seat to act may play, one bit a card: follow suit if it can."""
+    hand = t.hand[t.seat, 0]
+    if t.led != NONE:
+        following = hand & suit_mask(t.led)
+        if following:
+            return following
+    return hand
+
+
+@njit
+def forbidden_bid(r: RulesRecord, t: TableRecord) -> int:
+    """Return the bid the hook takes from the seat to act, NONE where it takes none."""
+    is_last = t.num_bids == r.num_players - 1
+    if r.has_hook and is_last and t.bid_sum <= t.cards:
+        return int(t.cards - t.bid_sum)
+    return NONE
+
+
+@njit
+def is_legal(r: RulesRecord, t: TableRecord, action: int) -> bool:
+    """Return whether the seat to act may take `action`."""
+    if action < 0 or action >= NUM_ACTIONS:
+        return False
+    if t.phase == BIDDING:
+        bid = action - BID_OFFSET
+        return 0 <= bid <= t.cards and bid != forbidden_bid(r, t)
+    if t.phase == PLAYING and action < NUM_CARDS:
+        return bool(legal_cards(t) & card_bit(action))
+    return False
+
+
+@njit
+def write_mask(r: RulesRecord, t: TableRecord, mask: Array) -> int:
+    """Write the legal actions of the seat to act into `mask` (79,); return how many there are."""
+    mask[:] = 0
+    if t.phase == BIDDING:
+        forbidden = forbidden_bid(r, t)
+        mask[BID_OFFSET : BID_OFFSET + t.cards + 1] = 1
+        if forbidden != NONE:
+            mask[BID_OFFSET + forbidden] = 0
+            return int(t.cards)
+        return int(t.cards) + 1
+    if t.phase != PLAYING:
+        return 0
+    cards = legal_cards(t)
+    num_legal = 0
+    while cards:
+        mask[lowest(cards)] = 1
+        cards &= cards - ONE
+        num_legal += 1
+    return num_legal
+
+
+# --- bid --------------------------------------------------------------------------------------
+
+
+@njit
+def apply_bid(r: RulesRecord, t: TableRecord, bid: int) -> None:
+    """Enter the bid of the seat to act; after the last bid the seat next to the dealer leads."""
+    t.bid[t.seat] = bid
+    t.bid_sum += bid
+    t.num_bids += 1
+    t.seat = next_seat(r, t, t.seat)
+    if t.num_bids == r.num_players:
+        t.phase = PLAYING
+        t.leaders[0] = t.leader
+        if t.is_blind:
+            play_blind(r, t)
+
+
+@njit
+def play_blind(r: RulesRecord, t: TableRecord) -> None:
+    """Play the single trick of a blind round: every seat's only card, in turn."""
+    for _ in range(r.num_players):
+        apply_play(r, t, lowest(t.hand[t.seat, 0]))
+
+
+# --- play -------------------------------------------------------------------------------------
+
+
+@njit
+def beats(t: TableRecord, card: int) -> bool:
+    """Return whether `card` beats the best card of the trick; of two alike the later one wins."""
+    best = t.best
+    if best == NONE:
+        return True
+    if card // 13 == best // 13:
+        return card >= best
+    return card // 13 == t.trump
+
+
+@njit
+def apply_play(r: RulesRecord, t: TableRecord, card: int) -> None:
+    """Play a card of the seat to act; award the trick, and settle the round, when complete."""
+    seat = int(t.seat)
+    suit = card // 13
+    remove_card(t, seat, card)
+    t.plays[t.trick, t.turn] = card
+    if t.led == NONE:
+        t.led = suit
+    elif suit != t.led:
+        t.voids[seat] |= 1 << t.led
+    if beats(t, card):
+        t.best = card
+        t.winner = seat
+    t.turn += 1
+    if t.turn == r.num_players:
+        award_trick(r, t)
+    else:
+        t.seat = next_seat(r, t, seat)
+
+
+@njit
+def clear_trick(t: TableRecord) -> None:
+    """Make the table ready for the next lead."""
+    t.turn = 0
+    t.led = NONE
+    t.best = NONE
+    t.winner = NONE
+
+
+@njit
+def award_trick(r: RulesRecord, t: TableRecord) -> None:
+    """Give the trick to its winner, who leads the next one; settle after the last."""
+    winner = t.winner
+    t.won[winner] += 1
+    t.trick += 1
+    t.leader = winner
+    t.seat = winner
+    clear_trick(t)
+    if t.trick == t.cards:
+        settle_round(r, t)
+    else:
+        t.leaders[t.trick] = winner
+
+
+# --- settle -----------------------------------------------------------------------------------
+
+
+@njit
+def settle_round(r: RulesRecord, t: TableRecord) -> None:
+    """Give every seat the points of its bid and tricks."""
+    for seat in range(r.num_players):
+        t.points[seat] = r.points[t.cards, t.bid[seat], t.won[seat]]
+        t.total[seat] += t.points[seat]
+    t.phase = SETTLED
+    t.seat = NONE
+
+
+@njit
+def apply_action(r: RulesRecord, t: TableRecord, action: int) -> bool:
+    """Apply a legal action; return whether it settled the round, which then still lies open."""
+    if action >= BID_OFFSET:
+        apply_bid(r, t, action - BID_OFFSET)
+    else:
+        apply_play(r, t, action)
+    return bool(t.phase == SETTLED)
+
+
+@njit
+def next_round(r: RulesRecord, t: TableRecord) -> bool:
+    """Deal the round after a settled one; return whether the match was over instead."""
+    if t.round == t.last_round:
+        t.phase = OVER
+        return True
+    t.round += 1
+    t.dealer = next_seat(r, t, t.dealer)
+    begin_round(r, t)
+    return False
+
+
+@njit
+def step(r: RulesRecord, t: TableRecord, action: int) -> bool:
+    """Apply a legal action and deal the next round where it ends one; return whether it did.
+
+    `t.points` holds the points of the round settled last, until the next one settles.
+    """
+    if not apply_action(r, t, action):
+        return False
+    next_round(r, t)
+    return True

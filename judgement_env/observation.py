@@ -1,0 +1,429 @@
+"""What a seat may know, as numbers: one table of named blocks, its encoder and its decoder.
+
+Raw values are small unsigned integers (uint8); as float32 a value reads ``(raw - offset) / scale``
+of its block, so that absent things are 0. Seats are relative: 0 is the seat that looks, 1 the next
+one in the direction of play. The encoder reads nothing the seat may not know; the same layout of
+`SIZE` values serves every set of rules.
+
+    >>> SIZE
+    894
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+
+from judgement_env._jit import njit
+from judgement_env.cards import NO_TRUMP, NONE, NUM_CARDS, SUITS, card_text
+from judgement_env.engine import ONE, ZERO, forbidden_bid, lowest, popcount, suit_mask
+from judgement_env.state import (
+    BIDDING,
+    MAX_SEATS,
+    PLAYING,
+    Array,
+    RulesRecord,
+    TableRecord,
+)
+
+COMING_ROUNDS = 8
+PAYOFF_BIDS = 14
+ORACLE_SIZE = MAX_SEATS * NUM_CARDS
+
+
+class Block(NamedTuple):
+    """One named slice of an observation."""
+
+    name: str
+    shape: tuple[int, ...]
+    scale: float
+    offset: int
+    meaning: str
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return int(np.prod(self.shape))
+
+
+_CARD = (NUM_CARDS,)
+_SEAT = (MAX_SEATS,)
+
+BLOCKS: tuple[Block, ...] = (
+    Block("hand", _CARD, 1, 0, "copies of each card in the seat's own hand"),
+    Block(
+        "strength",
+        _CARD,
+        13,
+        0,
+        "of each card held, 13 minus the unseen higher cards of its suit: 13 = none is higher",
+    ),
+    Block("table", _CARD, 1, 0, "copies of each card lying in the trick in progress"),
+    Block(
+        "gone",
+        (MAX_SEATS, NUM_CARDS),
+        1,
+        0,
+        "copies of each card that each relative seat has played this round, this trick included",
+    ),
+    Block("void", (MAX_SEATS, 4), 1, 0, "1 = the relative seat has shown that it lacks the suit"),
+    Block("trick_rank", _SEAT, 13, 0, "card of each relative seat in this trick: rank + 1"),
+    Block("trick_suit", _SEAT, 4, 0, "card of each relative seat in this trick: suit + 1"),
+    Block("winning", _SEAT, 1, 0, "1 = the relative seat is winning the trick in progress"),
+    Block("bid_made", _SEAT, 1, 0, "1 = the bid of the relative seat is known to this seat"),
+    Block("bid", _SEAT, 7, 0, "the known bid of each relative seat"),
+    Block("won", _SEAT, 7, 0, "tricks each relative seat has won"),
+    Block("need", _SEAT, 7, 0, "tricks each relative seat still needs for its known bid"),
+    Block("lost", _SEAT, 1, 0, "1 = the relative seat can no longer make its known bid"),
+    Block("seated", _SEAT, 1, 0, "1 = somebody sits in the relative seat"),
+    Block("leader", _SEAT, 1, 0, "1 = the relative seat leads the trick in progress"),
+    Block("dealer", _SEAT, 1, 0, "1 = the relative seat deals this round"),
+    Block("trump", (5,), 1, 0, "one of clubs, diamonds, hearts, spades, no-trump"),
+    Block("led", (4,), 1, 0, "the suit led, all 0 before the lead"),
+    Block("turn_up", (1,), 13, 0, "turned-up card: rank + 1, its suit is the trump; 0 = none"),
+    Block("bid_sum", (1,), 7, 0, "sum of the known bids"),
+    Block("forbidden_bid", (1,), 7, 0, "the bid the hook takes from the seat to act + 1; 0 = none"),
+    Block("phase", (2,), 1, 0, "bidding, playing; both 0 when the match is over"),
+    Block("cards", (1,), 7, 0, "cards dealt to each seat this round"),
+    Block("tricks_left", (1,), 7, 0, "tricks not finished yet"),
+    Block("total", _SEAT, 32, 128, "total of each relative seat minus the own, in units, capped"),
+    Block("rounds_left", (1,), 8, 0, "rounds of the match after this one"),
+    Block("coming_cards", (COMING_ROUNDS,), 7, 0, "cards of the next eight rounds"),
+    Block(
+        "coming_trump",
+        (COMING_ROUNDS,),
+        5,
+        0,
+        "trumps of the next eight rounds: suit + 1, 5 = no-trump, 0 = turned up or no round",
+    ),
+    Block(
+        "rules",
+        (7,),
+        1,
+        0,
+        "packs, hook, simultaneous bids, blind round, turned-up trump, suits, ranks",
+    ),
+    Block(
+        "made_points",
+        (PAYOFF_BIDS,),
+        32,
+        128,
+        "points of bids 0 to 13 when made in this round, in units, capped",
+    ),
+    Block(
+        "missed_points",
+        (4,),
+        32,
+        128,
+        "points, in units, of bidding 0 and winning 1, 1 and 0, 1 and 2, all and one less",
+    ),
+)
+
+SLICES: dict[str, slice] = {}
+_start = 0
+for _block in BLOCKS:
+    SLICES[_block.name] = slice(_start, _start + _block.size)
+    _start += _block.size
+SIZE: int = _start
+SCALE: Array = np.concatenate([np.full(b.size, b.scale, np.float32) for b in BLOCKS])  # (SIZE,)
+OFFSET: Array = np.concatenate([np.full(b.size, b.offset, np.float32) for b in BLOCKS])  # (SIZE,)
+
+
+def layout_hash() -> str:
+    """Return a short hash of the layout of observations; models carry it."""
+    text = repr([(b.name, b.shape, b.scale, b.offset) for b in BLOCKS])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# Where each block starts, as constants of the kernels.
+AT_HAND = SLICES["hand"].start
+AT_STRENGTH = SLICES["strength"].start
+AT_TABLE = SLICES["table"].start
+AT_GONE = SLICES["gone"].start
+AT_VOID = SLICES["void"].start
+AT_TRICK_RANK = SLICES["trick_rank"].start
+AT_TRICK_SUIT = SLICES["trick_suit"].start
+AT_WINNING = SLICES["winning"].start
+AT_BID_MADE = SLICES["bid_made"].start
+AT_BID = SLICES["bid"].start
+AT_WON = SLICES["won"].start
+AT_NEED = SLICES["need"].start
+AT_LOST = SLICES["lost"].start
+AT_SEATED = SLICES["seated"].start
+AT_LEADER = SLICES["leader"].start
+AT_DEALER = SLICES["dealer"].start
+AT_TRUMP = SLICES["trump"].start
+AT_LED = SLICES["led"].start
+AT_TURN_UP = SLICES["turn_up"].start
+AT_BID_SUM = SLICES["bid_sum"].start
+AT_FORBIDDEN = SLICES["forbidden_bid"].start
+AT_PHASE = SLICES["phase"].start
+AT_CARDS = SLICES["cards"].start
+AT_TRICKS_LEFT = SLICES["tricks_left"].start
+AT_TOTAL = SLICES["total"].start
+AT_ROUNDS_LEFT = SLICES["rounds_left"].start
+AT_COMING_CARDS = SLICES["coming_cards"].start
+AT_COMING_TRUMP = SLICES["coming_trump"].start
+AT_RULES = SLICES["rules"].start
+AT_MADE = SLICES["made_points"].start
+AT_MISSED = SLICES["missed_points"].start
+
+
+# --- what a seat knows ------------------------------------------------------------------------
+
+
+@njit
+def knows_hand(t: TableRecord) -> bool:
+    """Return whether a seat may look at its own cards: not before the bids of a blind round."""
+    return not (t.is_blind and t.phase == BIDDING)
+
+
+@njit
+def knows_bid(r: RulesRecord, t: TableRecord, viewer: int, seat: int) -> bool:
+    """Return whether `viewer` knows the bid of `seat`: made, and shown if bids are simultaneous."""
+    if t.bid[seat] == NONE:
+        return False
+    return seat == viewer or not (r.is_simultaneous and t.phase == BIDDING)
+
+
+@njit
+def gone_word(t: TableRecord, seat: int, word: int) -> np.uint64:
+    """Return one word of the cards a seat has played; a second copy stands in a second word."""
+    return t.dealt[seat, word] ^ t.hand[seat, word]
+
+
+@njit
+def unseen_words(r: RulesRecord, t: TableRecord, viewer: int) -> tuple[np.uint64, np.uint64]:
+    """Return the cards `viewer` has not seen: with one copy or more unseen, and with two."""
+    once = ZERO
+    twice = ZERO
+    if t.turn_up != NONE:
+        once = ONE << np.uint64(t.turn_up)
+    for word in range(r.packs):
+        if knows_hand(t):
+            held = t.hand[viewer, word]
+            twice |= once & held
+            once |= held
+        for seat in range(r.num_players):
+            gone = gone_word(t, seat, word)
+            twice |= once & gone
+            once |= gone
+    if r.packs == 1:
+        return r.deck & ~once, ZERO
+    return r.deck & ~twice, r.deck & ~once
+
+
+@njit
+def relative(r: RulesRecord, viewer: int, seat: int) -> int:
+    """Return how many seats after `viewer` a seat is, in the direction of play."""
+    distance = seat - viewer if r.step == 1 else viewer - seat
+    return int(distance + r.num_players if distance < 0 else distance)
+
+
+# --- encode -----------------------------------------------------------------------------------
+
+
+@njit
+def capped(value: float) -> int:
+    """Return a number of units as a raw value around 128."""
+    return min(255, max(0, 128 + int(np.floor(value + 0.5))))
+
+
+@njit
+def encode_cards(bits: np.uint64, out: Array, start: int) -> None:
+    """Count one more of each card in `bits`."""
+    while bits:
+        out[start + lowest(bits)] += 1
+        bits &= bits - ONE
+
+
+@njit
+def encode_hand(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
+    """Write the own hand and the strength of its cards."""
+    once, twice = unseen_words(r, t, viewer)
+    for word in range(r.packs):
+        bits = t.hand[viewer, word]
+        encode_cards(bits, out, AT_HAND)
+        while bits:
+            card = lowest(bits)
+            bits &= bits - ONE
+            higher = suit_mask(card // 13) & ~((ONE << np.uint64(card + 1)) - ONE)
+            num_higher = popcount(once & higher) + popcount(twice & higher)
+            out[AT_STRENGTH + card] = 13 - min(12, num_higher)
+
+
+@njit
+def encode_trick(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
+    """Write the trick in progress: who leads, who played what, who is winning."""
+    if t.phase != BIDDING and t.phase != PLAYING:
+        return
+    seat = int(t.leader)
+    out[AT_LEADER + relative(r, viewer, seat)] = 1
+    for turn in range(t.turn):
+        card = int(t.plays[t.trick, turn])
+        rel_seat = relative(r, viewer, seat)
+        out[AT_TABLE + card] += 1
+        out[AT_TRICK_RANK + rel_seat] = card % 13 + 1
+        out[AT_TRICK_SUIT + rel_seat] = card // 13 + 1
+        if seat == t.winner:
+            out[AT_WINNING + rel_seat] = 1
+        seat = (seat + r.step) % r.num_players
+    if t.led != NONE:
+        out[AT_LED + t.led] = 1
+
+
+@njit
+def encode_seat(r: RulesRecord, t: TableRecord, viewer: int, seat: int, out: Array) -> None:
+    """Write what is known of one seat: cards played, voids, tricks, total, and its bid."""
+    rel_seat = relative(r, viewer, seat)
+    for word in range(r.packs):
+        encode_cards(gone_word(t, seat, word), out, AT_GONE + rel_seat * NUM_CARDS)
+    for suit in range(4):
+        out[AT_VOID + rel_seat * 4 + suit] = (t.voids[seat] >> suit) & 1
+    out[AT_SEATED + rel_seat] = 1
+    out[AT_WON + rel_seat] = t.won[seat]
+    out[AT_TOTAL + rel_seat] = capped((t.total[seat] - t.total[viewer]) / r.unit)
+    if knows_bid(r, t, viewer, seat):
+        need = t.bid[seat] - t.won[seat]
+        out[AT_BID_MADE + rel_seat] = 1
+        out[AT_BID + rel_seat] = t.bid[seat]
+        out[AT_NEED + rel_seat] = max(0, need)
+        out[AT_LOST + rel_seat] = need < 0 or need > t.cards - t.trick
+        out[AT_BID_SUM] += t.bid[seat]
+
+
+@njit
+def encode_round(r: RulesRecord, t: TableRecord, out: Array) -> None:
+    """Write trump, phase, hook and what is to come in the match."""
+    out[AT_TRUMP + t.trump] = 1
+    if t.turn_up != NONE:
+        out[AT_TURN_UP] = t.turn_up % 13 + 1
+    if t.phase == BIDDING:
+        out[AT_FORBIDDEN] = forbidden_bid(r, t) + 1
+        out[AT_PHASE] = 1
+    elif t.phase == PLAYING:
+        out[AT_PHASE + 1] = 1
+    out[AT_CARDS] = t.cards
+    out[AT_TRICKS_LEFT] = t.cards - t.trick
+    rounds_left = t.last_round - t.round
+    out[AT_ROUNDS_LEFT] = min(255, rounds_left)
+    for ahead in range(min(COMING_ROUNDS, rounds_left)):
+        out[AT_COMING_CARDS + ahead] = r.cards[t.round + 1 + ahead]
+        out[AT_COMING_TRUMP + ahead] = r.trump[t.round + 1 + ahead] + 1
+
+
+@njit
+def encode_rules(r: RulesRecord, t: TableRecord, out: Array) -> None:
+    """Write the rules that matter for this round, payoffs above all."""
+    out[AT_RULES] = r.packs
+    out[AT_RULES + 1] = r.has_hook
+    out[AT_RULES + 2] = r.is_simultaneous
+    out[AT_RULES + 3] = t.is_blind
+    out[AT_RULES + 4] = r.is_turn_up
+    out[AT_RULES + 5] = r.suits
+    out[AT_RULES + 6] = r.ranks
+    cards = int(t.cards)
+    for bid in range(min(PAYOFF_BIDS, cards + 1)):
+        out[AT_MADE + bid] = capped(r.points[cards, bid, bid] / r.unit)
+    out[AT_MISSED] = capped(r.points[cards, 0, 1] / r.unit)
+    out[AT_MISSED + 1] = capped(r.points[cards, 1, 0] / r.unit)
+    if cards > 1:
+        out[AT_MISSED + 2] = capped(r.points[cards, 1, 2] / r.unit)
+    out[AT_MISSED + 3] = capped(r.points[cards, cards, cards - 1] / r.unit)
+
+
+@njit
+def encode(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
+    """Write what `viewer` knows of a table into `out` (SIZE,) uint8."""
+    out[:] = 0
+    out[AT_TOTAL : AT_TOTAL + MAX_SEATS] = 128
+    out[AT_MADE : AT_MADE + PAYOFF_BIDS + 4] = 128
+    if knows_hand(t):
+        encode_hand(r, t, viewer, out)
+    encode_trick(r, t, viewer, out)
+    for seat in range(r.num_players):
+        encode_seat(r, t, viewer, seat, out)
+    out[AT_DEALER + relative(r, viewer, t.dealer)] = 1
+    encode_round(r, t, out)
+    encode_rules(r, t, out)
+
+
+@njit
+def encode_oracle(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
+    """Write every hand, hidden ones included, by relative seat into `out` (ORACLE_SIZE,) uint8."""
+    out[:] = 0
+    for seat in range(r.num_players):
+        for word in range(r.packs):
+            encode_cards(t.hand[seat, word], out, relative(r, viewer, seat) * NUM_CARDS)
+
+
+def as_float(raw: Array, out: Array | None = None) -> Array:
+    """Return raw observations (..., SIZE) uint8 as float32, ``(raw - offset) / scale``."""
+    out = np.subtract(raw, OFFSET, out=out, dtype=np.float32)
+    out /= SCALE
+    return out
+
+
+# --- decode -----------------------------------------------------------------------------------
+
+
+def blocks(observation: Array) -> dict[str, Array]:
+    """Return the raw values of each block by name, shaped; takes a uint8 or float32 row."""
+    raw = np.asarray(observation)
+    if raw.shape != (SIZE,):
+        raise ValueError(f"observation: shape {raw.shape} is not ({SIZE},)")
+    if raw.dtype != np.uint8:
+        raw = np.rint(raw * SCALE + OFFSET).astype(np.uint8)
+    return {block.name: raw[SLICES[block.name]].reshape(block.shape) for block in BLOCKS}
+
+
+def _cards_of(counts: Array) -> list[str]:
+    return [card_text(c) for c in range(NUM_CARDS) for _ in range(int(counts[c]))]
+
+
+def _place(flags: Array) -> int | None:
+    return int(flags.argmax()) if flags.any() else None
+
+
+def decode(observation: Array) -> dict[str, object]:
+    """Return what an observation says in words: cards as text, seats relative, None = unknown.
+
+    Raises ValueError for a row of another size.
+    """
+    part = blocks(observation)
+    seats = range(int(part["seated"].sum()))
+    trump = int(part["trump"].argmax())
+    led = _place(part["led"])
+    turn_up = int(part["turn_up"][0])
+    forbidden = int(part["forbidden_bid"][0])
+    is_known = part["bid_made"]
+    ranks, suits = part["trick_rank"].astype(int), part["trick_suit"].astype(int)
+    names = ("packs", "hook", "simultaneous", "blind", "turn_up", "suits", "ranks")
+    return {
+        "num_players": len(seats),
+        "phase": "bid" if part["phase"][0] else "play" if part["phase"][1] else "over",
+        "cards": int(part["cards"][0]),
+        "tricks_left": int(part["tricks_left"][0]),
+        "trump": None if trump == NO_TRUMP else SUITS[trump],
+        "turn_up": card_text(trump * 13 + turn_up - 1) if turn_up else None,
+        "hand": _cards_of(part["hand"]),
+        "led": None if led is None else SUITS[led],
+        "trick": [
+            card_text((suits[s] - 1) * 13 + ranks[s] - 1) if suits[s] else None for s in seats
+        ],
+        "leader": _place(part["leader"]),
+        "winning": _place(part["winning"]),
+        "dealer": _place(part["dealer"]),
+        "gone": [_cards_of(part["gone"][s]) for s in seats],
+        "void": ["".join(SUITS[x] for x in range(4) if part["void"][s, x]) for s in seats],
+        "bids": [int(part["bid"][s]) if is_known[s] else None for s in seats],
+        "won": [int(part["won"][s]) for s in seats],
+        "need": [int(part["need"][s]) if is_known[s] else None for s in seats],
+        "forbidden_bid": forbidden - 1 if forbidden else None,
+        "total_gaps": [int(part["total"][s]) - 128 for s in seats],
+        "rounds_left": int(part["rounds_left"][0]),
+        "coming_cards": [int(c) for c in part["coming_cards"] if c],
+        "rules": {name: int(value) for name, value in zip(names, part["rules"], strict=True)},
+    }

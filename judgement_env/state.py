@@ -1,0 +1,160 @@
+"""The position of N tables as one array of records, and K sets of rules as another.
+
+A kernel takes a rules record `r` and a table record `t`: two pointers, however much they hold, so
+calls cost nothing and tables of one batch may play by different rules. Everything about a table,
+hidden cards and its generator key included, is in its record; a copy of it is a clone.
+
+    >>> rules = pack_rules([Rules()])
+    >>> tables = new_tables(3)
+    >>> tables["hand"].shape
+    (3, 10, 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judgement_env.cards import MAX_BID, NONE, NUM_CARDS
+from judgement_env.rules import MAX_ROUNDS, Rules
+
+Array = NDArray[Any]
+RulesRecord = Any
+TableRecord = Any
+
+MAX_SEATS = 10
+MAX_PACKS = 2
+MAX_CARDS = 26
+MAX_PACK = MAX_PACKS * NUM_CARDS
+_BY_BID = (MAX_CARDS + 1, MAX_BID + 1, MAX_CARDS + 1)
+
+# Values of `phase`.
+BIDDING, PLAYING, SETTLED, OVER = range(4)
+
+
+def _record(fields: list[tuple[Any, ...]]) -> Any:
+    return np.dtype((np.record, np.dtype(fields, align=True)))
+
+
+# One set of rules, as the kernels read it; `cards`, `trump` and `is_blind` by round.
+RULES_RECORD = _record(
+    [
+        ("num_players", "i4"),
+        ("num_rounds", "i4"),
+        ("packs", "i4"),
+        ("suits", "i4"),
+        ("ranks", "i4"),
+        # 1 with the hook, bids at the same moment, a turned-up trump
+        ("has_hook", "i4"),
+        ("is_simultaneous", "i4"),
+        ("is_turn_up", "i4"),
+        # seats from one player to the next in play: 1, or num_players - 1
+        ("step", "i4"),
+        # a seat, or -1 = drawn
+        ("first_dealer", "i4"),
+        # how many points observations count as one
+        ("unit", "i4"),
+        # bit c set = card c is in the pack
+        ("deck", "u8"),
+        # every physical card, copies adjacent, and how many there are
+        ("pack_size", "i4"),
+        ("pack", "i1", (MAX_PACK,)),
+        ("cards", "i1", (MAX_ROUNDS,)),
+        # 0..3 = C D H S, 4 = no-trump, -1 = turned up
+        ("trump", "i1", (MAX_ROUNDS,)),
+        ("is_blind", "i1", (MAX_ROUNDS,)),
+        # points[cards, bid, won]
+        ("points", "i4", _BY_BID),
+    ]
+)
+
+# One table. Seats from num_players on, and tricks from `cards` on, are unused.
+TABLE_RECORD = _record(
+    [
+        # names the deals of the table together with match and round; hidden
+        ("key", "u8"),
+        # index into the rules array
+        ("rules", "i4"),
+        # matches played since the seed was set
+        ("match", "i4"),
+        # rounds of the schedule, from 0: the match's first, its last, the one in play
+        ("first_round", "i4"),
+        ("last_round", "i4"),
+        ("round", "i4"),
+        ("phase", "i4"),
+        ("cards", "i4"),
+        # as in the rules; the suit of the turned-up card once it lies there
+        ("trump", "i4"),
+        # card id, or -1
+        ("turn_up", "i4"),
+        ("is_blind", "i4"),
+        ("dealer", "i4"),
+        # the seat to act, -1 when none is
+        ("seat", "i4"),
+        # the seat that leads the trick in progress
+        ("leader", "i4"),
+        ("num_bids", "i4"),
+        ("bid_sum", "i4"),
+        # tricks finished, and cards in the trick in progress
+        ("trick", "i4"),
+        ("turn", "i4"),
+        # suit led, best card and who played it, -1 before the lead
+        ("led", "i4"),
+        ("best", "i4"),
+        ("winner", "i4"),
+        # by seat: bid (-1 before), tricks won, points of the round settled last, total
+        ("bid", "i4", (MAX_SEATS,)),
+        ("won", "i4", (MAX_SEATS,)),
+        ("points", "i4", (MAX_SEATS,)),
+        ("total", "i4", (MAX_SEATS,)),
+        # by seat: bit s set = shown to lack suit s
+        ("voids", "i4", (MAX_SEATS,)),
+        # by seat and word: bit c of word k set = more than k copies of card c; held, and as dealt
+        ("hand", "u8", (MAX_SEATS, MAX_PACKS)),
+        ("dealt", "u8", (MAX_SEATS, MAX_PACKS)),
+        # by trick: its leader, and its cards in order of play from the leader, -1 = not yet
+        ("leaders", "i1", (MAX_CARDS,)),
+        ("plays", "i1", (MAX_CARDS, MAX_SEATS)),
+    ]
+)
+
+
+def points_unit(points: Array) -> int:
+    """Return the points that observations count as one: 1 where a bid of one is worth about 10."""
+    largest = points.shape[0] - 1
+    made = abs(int(points[largest, 1, 1]))
+    typical = int(np.abs(points[largest, :3]).max())
+    return max(1, made // 10, typical // 60)
+
+
+def pack_rules(rules: Sequence[Rules]) -> Array:
+    """Return `rules` as an array (K,) of RULES_RECORD."""
+    records = np.zeros(len(rules), RULES_RECORD)
+    for record, r in zip(records, rules, strict=True):
+        record.num_players = r.num_players
+        record.num_rounds = r.num_rounds
+        record.packs = r.packs
+        record.suits = r.suits
+        record.ranks = r.ranks
+        record.has_hook = r.hook
+        record.is_simultaneous = r.is_simultaneous
+        record.is_turn_up = r.is_turn_up
+        record.step = r.step % r.num_players
+        record.first_dealer = NONE if r.first_dealer is None else r.first_dealer
+        record.unit = points_unit(r.points)
+        record.deck = sum(1 << card for card in set(r.pack))
+        record.pack_size = len(r.pack)
+        record.pack[: len(r.pack)] = r.pack
+        for index, plan in enumerate(r.schedule):
+            record.cards[index], record.trump[index], record.is_blind[index] = plan
+        size = r.max_cards + 1
+        record.points[:size, :size, :size] = r.points
+    return records
+
+
+def new_tables(num_tables: int) -> Array:
+    """Return an array (N,) of TABLE_RECORD, all zero: no match has begun."""
+    return np.zeros(num_tables, TABLE_RECORD)
