@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -54,14 +54,15 @@ def cache_directory() -> Path:
     return Path(tempfile.mkdtemp(prefix="judgement-env-"))
 
 
-if numba.config.DISABLE_JIT:
+_settings: Any = numba.config
+if _settings.DISABLE_JIT:
     # 64-bit hashes wrap on purpose; compiled code does so silently, numpy scalars warn.
     np.seterr(over="ignore")
 else:
-    numba.config.CACHE_DIR = str(cache_directory())
+    _settings.CACHE_DIR = str(cache_directory())
 
 
 def njit(function: Function) -> Function:
     """Compile `function` with numba, cached on disk, free of the interpreter lock."""
-    compiled: Function = numba.njit(cache=True, nogil=True)(function)
-    return compiled
+    compiled: Any = numba.njit(cache=True, nogil=True)(function)
+    return cast(Function, compiled)

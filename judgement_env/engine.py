@@ -1,9 +1,9 @@
 """The rulebook as compiled kernels: deal, bid, play, settle, in the order a round is played.
 
 Every kernel takes a rules record `r` and a table record `t` and changes that table only. `step`
-does all that one action sets off: a finished trick is awarded, a finished round settled, a blind round revealed and played,
-the next round dealt. Kernels trust their input; legality is checked by whoever calls them
-(`is_legal`). The deals of a round follow from (seed, table, match, round) alone.
+does all that one action sets off: a finished trick is awarded, a finished round settled, a blind
+round revealed and played, the next round dealt. Kernels trust their input; whoever calls them
+checks it (`is_legal`). The deals of a round follow from (seed, table, match, round) alone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from judgement_env.state import (
     PLAYING,
     SETTLED,
     Array,
+    Bits,
     RulesRecord,
     TableRecord,
 )
@@ -33,7 +34,7 @@ HALF = np.uint64(32)
 
 
 @njit
-def popcount(bits: np.uint64) -> int:
+def popcount(bits: Bits) -> int:
     """Return the number of bits set, by the usual parallel sums (one instruction once compiled)."""
     x = bits - ((bits >> ONE) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -42,19 +43,19 @@ def popcount(bits: np.uint64) -> int:
 
 
 @njit
-def lowest(bits: np.uint64) -> int:
+def lowest(bits: Bits) -> int:
     """Return the index of the lowest bit set; `bits` must not be zero."""
     return popcount((bits & (~bits + ONE)) - ONE)
 
 
 @njit
-def card_bit(card: int) -> np.uint64:
+def card_bit(card: int) -> Bits:
     """Return the word with only the bit of `card` set."""
     return ONE << np.uint64(card)
 
 
 @njit
-def suit_mask(suit: int) -> np.uint64:
+def suit_mask(suit: int) -> Bits:
     """Return the word with the thirteen bits of `suit` set."""
     return SUIT_BITS << np.uint64(13 * suit)
 
@@ -63,7 +64,7 @@ def suit_mask(suit: int) -> np.uint64:
 
 
 @njit
-def mix(x: np.uint64) -> np.uint64:
+def mix(x: Bits) -> Bits:
     """Scramble 64 bits: the finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -71,19 +72,19 @@ def mix(x: np.uint64) -> np.uint64:
 
 
 @njit
-def stream(key: np.uint64, index: int) -> np.uint64:
+def stream(key: Bits, index: int) -> Bits:
     """Return the key of stream `index` of `key`."""
     return mix(key + np.uint64(0x9E3779B97F4A7C15) * np.uint64(index + 1))
 
 
 @njit
-def table_key(seed: np.uint64, table: int) -> np.uint64:
+def table_key(seed: Bits, table: int) -> Bits:
     """Return the generator key of one table of a batch."""
     return stream(mix(seed), table)
 
 
 @njit
-def draw_below(key: np.uint64, counter: int, bound: int) -> int:
+def draw_below(key: Bits, counter: int, bound: int) -> int:
     """Return draw `counter` of the stream `key`, uniform on 0..bound-1 to within 2^-25."""
     return int(((stream(key, counter) & LOW_HALF) * np.uint64(bound)) >> HALF)
 
@@ -92,8 +93,7 @@ def draw_below(key: np.uint64, counter: int, bound: int) -> int:
 def next_seat(r: RulesRecord, t: TableRecord, seat: int) -> int:
     """Return the seat after `seat` in the direction of play."""
     following = seat + r.step
-    num_players = r.num_players
-    return following - num_players if following >= num_players else following
+    return int(following - r.num_players if following >= r.num_players else following)
 
 
 @njit
@@ -201,7 +201,7 @@ def remove_card(t: TableRecord, seat: int, card: int) -> None:
 
 
 @njit
-def legal_cards(t: TableRecord) -> np.uint64:
+def legal_cards(t: TableRecord) -> Bits:
     """Return the cards the seat to act may play, one bit a card: follow suit if it can."""
     hand = t.hand[t.seat, 0]
     if t.led != NONE:

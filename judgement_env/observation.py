@@ -24,6 +24,7 @@ from judgement_env.state import (
     MAX_SEATS,
     PLAYING,
     Array,
+    Bits,
     RulesRecord,
     TableRecord,
 )
@@ -189,13 +190,13 @@ def knows_bid(r: RulesRecord, t: TableRecord, viewer: int, seat: int) -> bool:
 
 
 @njit
-def gone_word(t: TableRecord, seat: int, word: int) -> np.uint64:
+def gone_word(t: TableRecord, seat: int, word: int) -> Bits:
     """Return one word of the cards a seat has played; a second copy stands in a second word."""
     return t.dealt[seat, word] ^ t.hand[seat, word]
 
 
 @njit
-def unseen_words(r: RulesRecord, t: TableRecord, viewer: int) -> tuple[np.uint64, np.uint64]:
+def unseen_words(r: RulesRecord, t: TableRecord, viewer: int) -> tuple[Bits, Bits]:
     """Return the cards `viewer` has not seen: with one copy or more unseen, and with two."""
     once = ZERO
     twice = ZERO
@@ -232,7 +233,7 @@ def capped(value: float) -> int:
 
 
 @njit
-def encode_cards(bits: np.uint64, out: Array, start: int) -> None:
+def encode_cards(bits: Bits, out: Array, start: int) -> None:
     """Count one more of each card in `bits`."""
     while bits:
         out[start + lowest(bits)] += 1

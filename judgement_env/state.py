@@ -24,6 +24,8 @@ from judgement_env.rules import MAX_ROUNDS, Rules
 Array = NDArray[Any]
 RulesRecord = Any
 TableRecord = Any
+# a 64-bit word, np.uint64: bit c stands for card c
+Bits = Any
 
 MAX_SEATS = 10
 MAX_PACKS = 2
