@@ -13,6 +13,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from judgement_env import judgement_v0 as judgement_v0
+    from judgement_env.batch import BatchEnv as BatchEnv
     from judgement_env.rules import PRESETS as PRESETS
     from judgement_env.rules import Rules as Rules
 
@@ -20,6 +22,7 @@ __version__ = "0.1.0"
 ENV_VERSION = 1
 
 _HOMES = {
+    "BatchEnv": "judgement_env.batch",
     "Rules": "judgement_env.rules",
     "PRESETS": "judgement_env.rules",
 }

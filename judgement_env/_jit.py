@@ -7,6 +7,7 @@ calls into. With ``NUMBA_DISABLE_JIT=1`` the kernels run as plain Python, with t
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import sys
@@ -64,5 +65,9 @@ else:
 
 def njit(function: Function) -> Function:
     """Compile `function` with numba, cached on disk, free of the interpreter lock."""
-    compiled: Any = numba.njit(cache=True, nogil=True)(function)
+    compiled: Any = numba.njit(nogil=True)(function)
+    if not _settings.DISABLE_JIT:
+        # A kernel typed into an interpreter has no source file to name its cache by.
+        with contextlib.suppress(RuntimeError):
+            compiled.enable_caching()
     return cast(Function, compiled)

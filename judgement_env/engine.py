@@ -289,8 +289,8 @@ def beats(t: TableRecord, card: int) -> bool:
     if best == NONE:
         return True
     if card // 13 == best // 13:
-        return card >= best
-    return card // 13 == t.trump
+        return bool(card >= best)
+    return bool(card // 13 == t.trump)
 
 
 @njit

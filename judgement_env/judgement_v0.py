@@ -1,0 +1,418 @@
+"""Judgement as a PettingZoo AEC environment: `env()` for use, `raw_env` for speed.
+
+Agents `player_0` to `player_{n-1}` act one at a time; the mask says which of the 79 actions are
+legal. The match is a `Table`'s; this adds PettingZoo's spaces, rewards and book-keeping.
+
+    >>> env = raw_env("kachuful", reward="relative")
+    >>> env.reset(seed=7, options={"dealer": 0})
+    >>> env.agent_selection, env.observe("player_1")["action_mask"].sum()
+    ('player_1', 8)
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import logger, spaces
+from pettingzoo import AECEnv
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
+
+from judgement_env._jit import njit
+from judgement_env.batch import ROUND_STREAM, draw_round, round_chances, write_scaled
+from judgement_env.cards import NO_TRUMP, NUM_ACTIONS, SUITS, whole_number
+from judgement_env.engine import draw_below, stream, table_key, write_mask
+from judgement_env.observation import (
+    ORACLE_SIZE,
+    SIZE,
+    Block,
+    as_float,
+    encode,
+    encode_oracle,
+    relative,
+)
+from judgement_env.record import Record
+from judgement_env.rules import TURN_UP, Rules, make_rules
+from judgement_env.state import MAX_SEATS, Array
+from judgement_env.table import IllegalActionError, Table
+from judgement_env.view import write_row_mask
+
+REWARDS = ("points", "relative", "win")
+EPISODES = ("match", "round")
+ILLEGAL_ACTIONS = ("raise", "random", "end")
+RENDER_MODES = ("human", "ansi")
+# The stream of a match's key that replaces illegal actions.
+REPLACEMENT_STREAM = ROUND_STREAM + 1
+
+# What `state()` holds; seats in order of play from player_0.
+STATE_BLOCKS: tuple[Block, ...] = (
+    Block("public", (SIZE,), 1, 0, "the observation of player_0"),
+    Block("hands", (MAX_SEATS, 52), 1, 0, "copies of each card each seat holds, face down or not"),
+    Block("bids", (MAX_SEATS,), 7, 0, "the bid of each seat + 1, hidden or not; 0 = none yet"),
+    Block("to_act", (MAX_SEATS,), 1, 0, "1 = this seat is to act; all 0 at the end"),
+)
+STATE_SIZE = sum(block.size for block in STATE_BLOCKS)
+AT_BIDS = SIZE + ORACLE_SIZE
+AT_TO_ACT = AT_BIDS + MAX_SEATS
+
+
+# --- kernels ----------------------------------------------------------------------------------
+
+
+@njit
+def see_row(
+    rules: Array, tables: Array, viewer: int, raw: Array, scaled: Array, mask: Array
+) -> None:
+    """Write what `viewer` sees of row 0 into `scaled`, by way of `raw`, and its legal actions.
+
+    `mask` must be zero; it stays so when `viewer` is not to act.
+    """
+    r = rules[0]
+    t = tables[0]
+    encode(r, t, viewer, raw)
+    write_scaled(raw, scaled)
+    if t.seat == viewer:
+        write_mask(r, t, mask)
+
+
+@njit
+def write_state(rules: Array, tables: Array, raw: Array, out: Array) -> None:
+    """Write everything about row 0 into `out` (STATE_SIZE,) float32."""
+    r = rules[0]
+    t = tables[0]
+    encode(r, t, 0, raw)
+    write_scaled(raw, out[:SIZE])
+    encode_oracle(r, t, 0, out[SIZE:AT_BIDS])
+    for seat in range(r.num_players):
+        place = relative(r, 0, seat)
+        out[AT_BIDS + place] = np.float32(t.bid[seat] + 1) / np.float32(7)
+        out[AT_TO_ACT + place] = t.seat == seat
+
+
+# --- the environment --------------------------------------------------------------------------
+
+
+def env(*args: Any, **kwargs: Any) -> OrderEnforcingWrapper[str, dict[str, Array], int]:
+    """Make the environment for general use: `raw_env` behind a check of the order of calls."""
+    return OrderEnforcingWrapper(raw_env(*args, **kwargs))
+
+
+class raw_env(AECEnv[str, dict[str, Array], int]):
+    """The environment itself; it checks the bounds and the legality of actions.
+
+    Observations are {"observation": float32 (894,), "action_mask": int8 (79,)}. What they hold is
+    the agent's own; the arrays are new at each call.
+    """
+
+    metadata: dict[str, Any] = {
+        "name": "judgement_v0",
+        "render_modes": list(RENDER_MODES),
+        "render_fps": 1,
+        "is_parallelizable": False,
+    }
+
+    def __init__(
+        self,
+        rules: str | os.PathLike[str] | Rules | Mapping[str, Any] = "kachuful",
+        num_players: int | None = None,
+        render_mode: str | None = None,
+        reward: str = "points",
+        episode: str = "match",
+        illegal_action: str = "raise",
+        illegal_reward: float = -10,
+    ) -> None:
+        """Make the environment; nothing is dealt before `reset`.
+
+        rules: a preset's name, Rules, a dict, or the path of a YAML file.
+        num_players: None = the rules' own, 4 for a preset's name.
+        render_mode: None, "human" (prints) or "ansi" (text).
+        reward: "points" of each round, "relative" (own minus the mean of the others'), or "win"
+            (a share of the win, at the end of the episode).
+        episode: "match", or "round": one round of the schedule, drawn anew each time.
+        illegal_action: "raise" IllegalActionError, take a "random" legal one instead, or "end"
+            the episode for all, the offender being given `illegal_reward`.
+        Raises ValueError naming the argument, its value and what is allowed.
+        """
+        super().__init__()
+        self.rules = make_rules(rules, num_players)
+        if render_mode is not None:
+            _choice("render_mode", render_mode, RENDER_MODES)
+        self.render_mode = render_mode
+        self.reward = _choice("reward", reward, REWARDS)
+        self.episode = _choice("episode", episode, EPISODES)
+        self.illegal_action = _choice("illegal_action", illegal_action, ILLEGAL_ACTIONS)
+        self.illegal_reward = float(illegal_reward)
+        self.possible_agents = [f"player_{seat}" for seat in range(self.rules.num_players)]
+        self.agents: list[str] = []
+        self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
+        self.observation_spaces = {agent: _observation_space() for agent in self.possible_agents}
+        self.action_spaces: dict[str, spaces.Space[Any]] = {
+            agent: spaces.Discrete(NUM_ACTIONS) for agent in self.possible_agents
+        }
+        high = np.concatenate([np.full(b.size, 255 / b.scale) for b in STATE_BLOCKS[1:]])
+        low = np.concatenate([_bound(0), np.zeros(STATE_SIZE - SIZE, np.float32)])
+        high = np.concatenate([_bound(255), high.astype(np.float32)])
+        self.state_space = spaces.Box(low, high, dtype=np.float32)
+        self._raw = np.zeros(SIZE, np.uint8)
+        self._round_rules: dict[int, Rules] = {}
+        self._seed: int | None = None
+        self._match = 0
+        self._table: Table | None = None
+
+    # Episodes.
+
+    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """Begin an episode: the first of the seed, or without one the next of the seed in use.
+
+        `options` may hold `dealer`, `deals` and `turn_ups` as `Table` takes them and, in round
+        episodes, `round` from 1; other keys are ignored. Raises ValueError naming what is wrong,
+        with the episode in progress left as it was.
+        """
+        given = dict(options or {})
+        match = 0
+        if seed is None and self._seed is not None:
+            seed, match = self._seed, self._match + 1
+        elif seed is None:
+            # It fits a double, so that every reader of a record keeps all its digits.
+            seed = secrets.randbits(53)
+        dealing = {key: given.get(key) for key in ("dealer", "deals", "turn_ups")}
+        rules = self._rules_of_episode(seed, match, given.get("round"))
+        self._table = Table(rules, seed, match=match, **dealing)
+        self._seed, self._match = self._table.seed, match
+        self._begin()
+
+    def _rules_of_episode(self, seed: Any, match: int, number: Any) -> Rules:
+        if self.episode == "match":
+            if number is not None:
+                raise ValueError(f"round: {number!r} (allowed: in episodes of one round only)")
+            return self.rules
+        if number is None:
+            key = stream(table_key(np.uint64(whole_number(seed) or 0), 0), match)
+            return self._only(int(draw_round(key, round_chances(self.rules))))
+        index = whole_number(number)
+        if index is None or not 1 <= index <= self.rules.num_rounds:
+            raise ValueError(
+                f"round: {number!r} (allowed: a whole number from 1 to {self.rules.num_rounds})"
+            )
+        return self._only(index - 1)
+
+    def _only(self, index: int) -> Rules:
+        """The rules of a match of one round of the schedule."""
+        if index not in self._round_rules:
+            cards, trump, is_blind = self.rules.schedule[index]
+            text = "NT" if trump == NO_TRUMP else SUITS[trump]
+            self._round_rules[index] = self.rules.replace(
+                cards=[cards],
+                top=None,
+                trumps=TURN_UP if self.rules.is_turn_up else [text],
+                blind_rounds=[1] if is_blind else [],
+                first_dealer=None,
+            )
+        return self._round_rules[index]
+
+    def _begin(self) -> None:
+        self.agents = list(self.possible_agents)
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self.infos = {agent: self._info() for agent in self.agents}
+        self._skip_agent_selection = None
+        self._has_rewards = False
+        self._is_ended = False
+        self._select()
+
+    def _info(self, is_illegal: bool = False) -> dict[str, Any]:
+        info: dict[str, Any] = {"action_mask": np.zeros(NUM_ACTIONS, np.int8)}
+        if self.illegal_action != "raise":
+            info["illegal_action"] = int(is_illegal)
+        return info
+
+    def _select(self) -> None:
+        """Select the agent whose seat is to act, and give it its mask."""
+        table = self._played
+        self.agent_selection = agent = self.possible_agents[table.tables_array["seat"][0]]
+        info = self.infos[agent].copy()
+        info["action_mask"] = mask = np.zeros(NUM_ACTIONS, np.int8)
+        write_row_mask(table.rules_array, table.tables_array, mask)
+        self.infos[agent] = info
+
+    @property
+    def _played(self) -> Table:
+        if self._table is None:
+            raise RuntimeError("no match has begun: call reset() first")
+        return self._table
+
+    @property
+    def table(self) -> Table:
+        """The match itself, everything hidden included; to look at, not to change."""
+        return self._played
+
+    # Steps.
+
+    def step(self, action: Any) -> None:
+        """Take the action of `agent_selection`: an integer, or None once its episode has ended.
+
+        Raises IllegalActionError, with nothing changed, where illegal actions are to raise, and
+        in any case where the action is no integer.
+        """
+        table = self._played
+        if not self.agents:
+            raise RuntimeError("step: every agent is gone, call reset()")
+        agent = self.agent_selection
+        if self.terminations[agent]:
+            self._was_dead_step(action)
+            return
+        number = action if type(action) is int else whole_number(action)
+        is_illegal = False
+        try:
+            # Text is for people at a Table; here it fails as any other thing that is no integer.
+            is_settled = table.push(repr(action) if number is None else number)
+        except IllegalActionError:
+            if self.illegal_action == "raise" or number is None:
+                raise
+            is_illegal = True
+            if self.illegal_action == "end":
+                self._end_by_illegal(agent)
+                return
+            is_settled = table.push(self._replacement(table))
+        self._cumulative_rewards[agent] = 0.0
+        if self._has_rewards:
+            self._clear_rewards()
+            self._has_rewards = False
+        self.infos[agent] = self._info(is_illegal)
+        if is_settled:
+            self._settle(table)
+        if not self._is_ended:
+            self._select()
+
+    def _replacement(self, table: Table) -> int:
+        """A legal action instead of an illegal one, as the seed and the moment have it."""
+        key = stream(stream(table.tables_array["key"][0], table.match), REPLACEMENT_STREAM)
+        legal = table.legal()
+        return legal[int(draw_below(np.uint64(key), table.decisions, len(legal)))]
+
+    def _settle(self, table: Table) -> None:
+        points = table.last_points or []
+        if self.reward == "win":
+            winners = table.winners
+            given = [1 / len(winners) if seat in winners else 0.0 for seat in self._seats.values()]
+        elif self.reward == "relative":
+            others = len(points) - 1
+            given = [own - (sum(points) - own) / others for own in points]
+        else:
+            given = [float(own) for own in points]
+        self._give(given)
+        if table.is_over:
+            self._end()
+
+    def _give(self, rewards: list[float]) -> None:
+        for agent, reward in zip(self.possible_agents, rewards, strict=True):
+            self.rewards[agent] = reward
+        self._has_rewards = True
+        self._accumulate_rewards()
+
+    def _end_by_illegal(self, offender: str) -> None:
+        self._cumulative_rewards[offender] = 0.0
+        self._clear_rewards()
+        self.infos[offender] = self._info(is_illegal=True)
+        self._give([self.illegal_reward * (agent == offender) for agent in self.possible_agents])
+        self._end()
+
+    def _end(self) -> None:
+        self._is_ended = True
+        self.terminations = dict.fromkeys(self.agents, True)
+        self.agent_selection = self.agents[0]
+
+    # What can be seen.
+
+    def observe(self, agent: str) -> dict[str, Array]:
+        """What this agent sees, at any time after reset; its mask is zero when it is not to act.
+
+        Changes nothing. Raises KeyError for an agent that is not of this environment.
+        """
+        table = self._played
+        scaled = np.empty(SIZE, np.float32)
+        mask = np.zeros(NUM_ACTIONS, np.int8)
+        viewer = self._seats[agent]
+        see_row(table.rules_array, table.tables_array, viewer, self._raw, scaled, mask)
+        if self._is_ended:
+            mask[:] = 0
+        return {"observation": scaled, "action_mask": mask}
+
+    def state(self) -> Array:
+        """Everything about the position, hidden cards included, as `STATE_BLOCKS` lays it out.
+
+        It is for critics during training, and works after the end too.
+        """
+        table = self._played
+        state = np.zeros(STATE_SIZE, np.float32)
+        write_state(table.rules_array, table.tables_array, self._raw, state)
+        if self._is_ended:
+            state[AT_TO_ACT:] = 0
+        return state
+
+    def record(self) -> Record:
+        """The match so far as a `judgement-record/1`, hidden cards and seed included."""
+        return self._played.record()
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """The space of an agent's observations, the same object each time."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """The space of an agent's actions, the same object each time."""
+        return self.action_spaces[agent]
+
+    def render(self, agent: str | None = None) -> str | None:
+        """Show the view of an agent, of the one to act if none is named: print it or return it.
+
+        No card is shown that this agent may not see.
+        """
+        if self.render_mode is None:
+            logger.warn("render: the environment was made without a render_mode")
+            return None
+        seat = self._seats[self.agent_selection if agent is None else agent]
+        text = str(self._played.view(seat))
+        if self.render_mode == "ansi":
+            return text
+        print(text)
+        return None
+
+    def close(self) -> None:
+        """Release nothing: the environment holds no window, file or process."""
+
+
+def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name}: {value!r} (allowed: {', '.join(allowed)})")
+    return value
+
+
+def _bound(raw: int) -> Array:
+    return as_float(np.full(SIZE, raw, np.uint8))
+
+
+def _observation_space() -> spaces.Space[Any]:
+    return spaces.Dict(
+        {
+            "observation": spaces.Box(_bound(0), _bound(255), dtype=np.float32),
+            "action_mask": spaces.Box(0, 1, (NUM_ACTIONS,), np.int8),
+        }
+    )
+
+
+def _register() -> None:
+    """Enter the environment into PettingZoo's registry, which it has from 1.27 on."""
+    try:
+        from pettingzoo import aec_registry, register
+    except ImportError:
+        return
+    if "judgement/judgement-v0" not in aec_registry:
+        register("aec", "judgement/judgement-v0", entry_point="judgement_env.judgement_v0:env")
+
+
+_register()

@@ -1,0 +1,1 @@
+"""Self-play training of Judgement policies: config, model, rollout, losses, the loop, export."""

@@ -1,0 +1,104 @@
+"""The arithmetic of proximal policy optimisation (Schulman et al., arXiv 1707.06347), pure.
+
+Advantages follow one seat through one round and never cross seats (generalised advantage
+estimation, arXiv 1506.02438, with discount 1: a round is short and its points come at its end).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from judgement_env._jit import njit
+from judgement_env.state import Array
+
+ILLEGAL = -1e9
+
+
+@njit
+def trajectory_advantages(
+    value: Array,
+    reward: Array,
+    following: Array,
+    is_last: Array,
+    decay: float,
+    advantage: Array,
+    is_complete: Array,
+) -> None:
+    """Fill `advantage` (R,) float32, backwards, and say which rows saw their round settled.
+
+    A row's future is the row `following` it; rows whose round was cut off by the end of the batch
+    have no reward yet and are left out (`is_complete` False).
+    """
+    for row in range(len(value) - 1, -1, -1):
+        nxt = following[row]
+        if is_last[row]:
+            is_complete[row] = True
+            advantage[row] = reward[row] - value[row]
+        elif nxt >= 0 and is_complete[nxt]:
+            is_complete[row] = True
+            advantage[row] = value[nxt] - value[row] + decay * advantage[nxt]
+        else:
+            is_complete[row] = False
+            advantage[row] = 0
+
+
+def normalise_by_phase(advantage: Array, is_bid: Array) -> Array:
+    """Return advantages with mean 0 and deviation 1 among bids, and likewise among plays.
+
+    A round has one bid a seat and many plays; scaled together, the plays would drown the bids.
+    """
+    out = np.zeros_like(advantage)
+    for phase in (is_bid, ~is_bid):
+        if phase.any():
+            part = advantage[phase]
+            out[phase] = (part - part.mean()) / (part.std() + 1e-8)
+    return out
+
+
+class PolicyLoss(NamedTuple):
+    """The terms of the policy's loss, means over the rows."""
+
+    surrogate: Tensor
+    entropy: Tensor
+    divergence: Tensor
+    clipped: Tensor
+
+
+def masked_log_softmax(logits: Tensor, mask: Tensor) -> Tensor:
+    """Return log probabilities over legal actions; illegal ones are very negative, not infinite."""
+    return torch.log_softmax(torch.where(mask > 0, logits, ILLEGAL), dim=1)
+
+
+def policy_loss(
+    logits: Tensor,
+    mask: Tensor,
+    action: Tensor,
+    old_log_chance: Tensor,
+    advantage: Tensor,
+    clip: float,
+) -> PolicyLoss:
+    """Return the clipped surrogate and the entropy as a share of its maximum over legal actions.
+
+    logits and mask (B, A), the rest (B,); `divergence` estimates the KL from the policy that acted
+    (k3 of Schulman's note on approximating KL), `clipped` the share of rows beyond the clip.
+    """
+    log_chances = masked_log_softmax(logits, mask)
+    log_chance = log_chances.gather(1, action[:, None]).squeeze(1)
+    log_ratio = log_chance - old_log_chance
+    ratio = log_ratio.exp()
+    limited = ratio.clamp(1 - clip, 1 + clip)
+    surrogate = -torch.minimum(ratio * advantage, limited * advantage).mean()
+    chances = log_chances.exp()
+    entropy = -(chances * log_chances).sum(1) / mask.sum(1).float().log().clamp(min=0.5)
+    divergence = (ratio - 1 - log_ratio).mean()
+    clipped = ((ratio - 1).abs() > clip).float().mean()
+    return PolicyLoss(surrogate, entropy.mean(), divergence, clipped)
+
+
+def value_loss(value: Tensor, target: Tensor) -> Tensor:
+    """Return half the mean squared error; (B,) each."""
+    return 0.5 * (value - target).pow(2).mean()

@@ -1,0 +1,255 @@
+"""Collecting decisions: tables played by the current policy in every seat, kept by seat.
+
+A `Rollout` owns N tables and the rows of one batch: row t * N + i is the decision table i came to
+at step t. Forced decisions are played by the engine and kept nowhere. A seat's decisions in one
+round form its trajectory, linked by `following`; the round's reward stands at the last of them.
+Rows are in canonical suits (`judgement_env.bots.policy`), as the network sees and answers them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from judgement_env._jit import njit
+from judgement_env.bots.policy import (
+    MAX_NONZERO,
+    add_oracle_inputs,
+    canonical_action,
+    write_inputs,
+)
+from judgement_env.cards import BID_OFFSET, NONE, NUM_ACTIONS
+from judgement_env.engine import (
+    apply_action,
+    begin_match,
+    next_round,
+    table_key,
+    write_mask,
+)
+from judgement_env.observation import ORACLE_SIZE, SIZE, encode, encode_oracle
+from judgement_env.state import MAX_CARDS, MAX_SEATS, Array, RulesRecord, TableRecord, new_tables
+
+
+class Rows(NamedTuple):
+    """Decisions as arrays; R rows."""
+
+    index: Array  # (R, MAX_NONZERO) uint16, the non-zero inputs: the actor's, then the critic's
+    value: Array  # (R, MAX_NONZERO) float32, their values
+    count: Array  # (R,) int32, how many of them the actor sees
+    count_oracle: Array  # (R,) int32, how many the critic sees
+    mask: Array  # (R, 79) int8, legal actions
+    places: Array  # (R, 4) int32, canonical place of each suit
+    action: Array  # (R,) int32
+    log_chance: Array  # (R,) float32, log probability of the action when it was taken
+    is_bid: Array  # (R,) bool
+    following: Array  # (R,) int32, the seat's next decision in this round, -1 = none
+    reward: Array  # (R,) float32, of the round, at the seat's last decision in it
+    is_last: Array  # (R,) bool, the round was settled after this decision
+
+
+class Tally(NamedTuple):
+    """What the rounds of a rollout came to, by cards dealt."""
+
+    rounds: Array  # (27,) int64, seats that finished a round
+    made: Array  # (27,) int64, of them, made bids
+    points: Array  # (27,) int64, sum of points
+    bids: Array  # (27, 27) int64, how often each number was bid
+
+
+def new_rows(size: int) -> Rows:
+    """Return empty rows."""
+    return Rows(
+        index=np.zeros((size, MAX_NONZERO), np.uint16),
+        value=np.zeros((size, MAX_NONZERO), np.float32),
+        count=np.zeros(size, np.int32),
+        count_oracle=np.zeros(size, np.int32),
+        mask=np.zeros((size, NUM_ACTIONS), np.int8),
+        places=np.zeros((size, 4), np.int32),
+        action=np.zeros(size, np.int32),
+        log_chance=np.zeros(size, np.float32),
+        is_bid=np.zeros(size, np.bool_),
+        following=np.full(size, NONE, np.int32),
+        reward=np.zeros(size, np.float32),
+        is_last=np.zeros(size, np.bool_),
+    )
+
+
+def new_tally() -> Tally:
+    """Return a tally of nothing."""
+    size = MAX_CARDS + 1
+    return Tally(*(np.zeros(size, np.int64) for _ in range(3)), np.zeros((size, size), np.int64))
+
+
+# --- kernels ----------------------------------------------------------------------------------
+
+
+@njit
+def credit_round(
+    r: RulesRecord, t: TableRecord, latest: Array, rows: Rows, tally: Tally, relative: float
+) -> None:
+    """Give each seat's latest decision the reward of the round just settled.
+
+    The reward is the seat's points minus `relative` times the mean of the others, over ten units
+    (see `state.points_unit`), so that every scoring has rewards around one.
+    """
+    total = 0
+    for seat in range(r.num_players):
+        total += t.points[seat]
+        tally.rounds[t.cards] += 1
+        tally.made[t.cards] += t.bid[seat] == t.won[seat]
+        tally.points[t.cards] += t.points[seat]
+        tally.bids[t.cards, t.bid[seat]] += 1
+    for seat in range(r.num_players):
+        row = latest[seat]
+        if row != NONE:
+            others = (total - t.points[seat]) / (r.num_players - 1)
+            rows.reward[row] = (t.points[seat] - relative * others) / (10 * r.unit)
+            rows.is_last[row] = True
+        latest[seat] = NONE
+
+
+@njit
+def take(
+    r: RulesRecord, t: TableRecord, action: int, latest: Array, rows: Rows, tally: Tally, rel: float
+) -> None:
+    """Apply an action; credit a round it settles, deal the next one, begin the next match."""
+    if apply_action(r, t, action):
+        credit_round(r, t, latest, rows, tally, rel)
+        if next_round(r, t):
+            t.match += 1
+            begin_match(r, t, 0, r.num_rounds - 1, NONE)
+
+
+@njit
+def observe_tables(
+    rules: Array, tables: Array, latest: Array, rows: Rows, start: int, tally: Tally, rel: float
+) -> None:
+    """Bring every table to its next real decision and write it as row ``start + i``."""
+    raw = np.empty(SIZE, np.uint8)
+    oracle = np.empty(ORACLE_SIZE, np.uint8)
+    mask = np.empty(NUM_ACTIONS, np.int8)
+    for i in range(tables.shape[0]):
+        t = tables[i]
+        r = rules[t.rules]
+        while write_mask(r, t, mask) == 1:
+            take(r, t, int(mask.argmax()), latest[i], rows, tally, rel)
+        row = start + i
+        encode(r, t, t.seat, raw)
+        encode_oracle(r, t, t.seat, oracle)
+        places = rows.places[row]
+        rows.count[row] = write_inputs(raw, places, rows.index[row], rows.value[row])
+        rows.count_oracle[row] = add_oracle_inputs(
+            oracle, places, rows.index[row], rows.value[row], rows.count[row]
+        )
+        for action in range(NUM_ACTIONS):
+            rows.mask[row, canonical_action(action, places)] = mask[action]
+        rows.is_bid[row] = mask[BID_OFFSET:].any()
+        rows.following[row] = NONE
+        rows.is_last[row] = False
+        rows.reward[row] = 0
+        if latest[i, t.seat] != NONE:
+            rows.following[latest[i, t.seat]] = row
+        latest[i, t.seat] = row
+
+
+@njit
+def sample_actions(logits: Array, uniform: Array, rows: Rows, start: int) -> None:
+    """Draw a legal action of each row from the softmax of its logits, one uniform number each."""
+    for b in range(logits.shape[0]):
+        row = start + b
+        peak = -np.inf
+        for action in range(NUM_ACTIONS):
+            if rows.mask[row, action]:
+                peak = max(peak, logits[b, action])
+        total = 0.0
+        for action in range(NUM_ACTIONS):
+            if rows.mask[row, action]:
+                total += np.exp(logits[b, action] - peak)
+        left = uniform[b] * total
+        chosen = NONE
+        for action in range(NUM_ACTIONS):
+            if rows.mask[row, action]:
+                chosen = action
+                left -= np.exp(logits[b, action] - peak)
+                if left < 0:
+                    break
+        rows.action[row] = chosen
+        rows.log_chance[row] = logits[b, chosen] - peak - np.log(total)
+
+
+@njit
+def act_tables(
+    rules: Array, tables: Array, latest: Array, rows: Rows, start: int, tally: Tally, rel: float
+) -> None:
+    """Let every table take the action of row ``start + i``."""
+    for i in range(tables.shape[0]):
+        t = tables[i]
+        r = rules[t.rules]
+        action = int(rows.action[start + i])
+        if action < BID_OFFSET:
+            places = rows.places[start + i]
+            for suit in range(4):
+                if places[suit] == action // 13:
+                    action = suit * 13 + action % 13
+                    break
+        take(r, t, action, latest[i], rows, tally, rel)
+
+
+@njit
+def begin_tables(rules: Array, tables: Array, seed: int) -> None:
+    """Seat the tables at rounds spread over the schedule, so that batches hold rounds of all sizes."""
+    for i in range(tables.shape[0]):
+        t = tables[i]
+        t.rules = i % rules.shape[0]
+        r = rules[t.rules]
+        t.key = table_key(np.uint64(seed), i)
+        t.match = 0
+        begin_match(r, t, (i // rules.shape[0]) % r.num_rounds, r.num_rounds - 1, NONE)
+
+
+# --- a worker's tables ------------------------------------------------------------------------
+
+
+class Rollout:
+    """N tables played by one policy in every seat, T decisions of each at a time."""
+
+    def __init__(self, rules: Array, num_tables: int, num_steps: int, seed: int, rel: float) -> None:
+        """Seat the tables; `seed` names deals and action draws, `rel` weighs the others' points."""
+        self.rules = rules
+        self.num_steps = num_steps
+        self.relative = rel
+        self.tables = new_tables(num_tables)
+        self.generator = np.random.default_rng(seed)
+        self.rows = new_rows(num_tables * num_steps)
+        self.tally = new_tally()
+        begin_tables(rules, self.tables, seed)
+
+    def collect(self, logits_of: Any) -> Rows:
+        """Play T decisions at every table; ``logits_of(rows, start, stop)`` gives (N, 79) float32.
+
+        Rounds in progress at the start are played on, but what was decided in them before belongs
+        to the batch before; their trajectories start here.
+        """
+        num_tables = len(self.tables)
+        latest = np.full((num_tables, MAX_SEATS), NONE, np.int64)
+        self.tally = new_tally()
+        common = (self.rules, self.tables, latest, self.rows)
+        for start in range(0, num_tables * self.num_steps, num_tables):
+            observe_tables(*common, start, self.tally, self.relative)
+            logits = logits_of(self.rows, start, start + num_tables)
+            sample_actions(logits, self.generator.random(num_tables), self.rows, start)
+            act_tables(*common, start, self.tally, self.relative)
+        return self.rows
+
+    def get_state(self) -> dict[str, Any]:
+        """Return tables and generator, so that `set_state` continues the same play."""
+        return {"tables": self.tables.tobytes(), "generator": self.generator.bit_generator.state}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from `get_state` of a rollout of the same shape."""
+        tables = np.frombuffer(state["tables"], self.tables.dtype)
+        if len(tables) != len(self.tables):
+            raise ValueError(f"rollout: {len(tables)} tables saved, {len(self.tables)} wanted")
+        self.tables = tables.copy()
+        self.generator.bit_generator.state = state["generator"]
