@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -40,7 +40,9 @@ from judgement_env.observation import (
     encode,
     encode_oracle,
 )
+from judgement_env.record import SEEDS
 from judgement_env.rules import MAX_ROUNDS, Rules, make_rules
+from judgement_env.scoring import shown
 from judgement_env.state import Array, RulesRecord, TableRecord, new_tables, pack_rules
 from judgement_env.table import IllegalActionError
 from judgement_env.view import View, explain
@@ -82,9 +84,9 @@ def begin_episode(r: RulesRecord, t: TableRecord, is_round: bool, chances: Array
         return
     index = draw_round(stream(t.key, t.match), chances)
     begin_match(r, t, index, index, NONE)
-    t.round = 0
+    t["round"] = 0
     deal_cards(r, t)
-    t.round = index
+    t["round"] = index
 
 
 @njit
@@ -257,7 +259,7 @@ class BatchEnv:
             raise ValueError(f"num_tables: {num_tables!r} (allowed: a whole number from 1)")
         self.num_tables = count
         self.num_players = max(r.num_players for r in self.rules)
-        self.seed = _check_seed(seed)
+        self.seed = check_seed(seed)
         self.episode = _choice("episode", episode, EPISODES)
         self.dtype = np.dtype(_choice("dtype", dtype, DTYPES))
         self.skip_forced = bool(skip_forced)
@@ -267,7 +269,7 @@ class BatchEnv:
         self._packed = pack_rules(self.rules)
         if round_weights is not None and episode != "round":
             raise ValueError("round_weights: given with episode 'match' (allowed: with 'round')")
-        self._chances = _chances_of(self.rules, round_weights)
+        self._chances = _all_chances(self.rules, round_weights)
         self._has_oracle = bool(oracle)
         self._has_begun = False
         self._make_arrays()
@@ -299,7 +301,7 @@ class BatchEnv:
         """
         is_seeded = seed is not None or not self._has_begun
         if seed is not None:
-            self.seed = _check_seed(seed)
+            self.seed = check_seed(seed)
         key = np.uint64(self.seed)
         is_round = self.episode == "round"
         begin_batch(self._packed, self.tables, is_round, self._chances, key, is_seeded)
@@ -369,24 +371,35 @@ class BatchEnv:
         chosen = given.astype(np.int64)
         i = int(first_illegal(self._packed, self.tables, chosen))
         if i != NONE:
-            raise IllegalActionError(f"table {i}, {self._objection(i, int(given[i]))}")
+            self._refuse(i, given[i].item())
         return chosen
 
-    def _objection(self, i: int, action: int) -> str:
-        t = self.tables[i]
-        mask = np.zeros(NUM_ACTIONS, np.int8)
-        write_mask(self._packed[t.rules], t, mask)
-        legal = ", ".join(action_text(int(a)) for a in np.flatnonzero(mask))
-        words = action_text(action) if 0 <= action < NUM_ACTIONS else f"action {action}"
-        return f"seat {t.seat}: {words} is not legal (legal: {legal})"
+    def _refuse(self, i: int, action: int) -> NoReturn:
+        """Say which rule keeps table i from `action`, as a Table would."""
+        rules = self.rules[i % len(self.rules)]
+        view = View(rules, int(self.tables["seat"][i]), self.tables[i : i + 1].copy(), (), ())
+        if 0 <= action < NUM_ACTIONS:
+            words, reason = action_text(action), explain(view, action)
+        else:
+            words, reason = f"take action {action}", f"allowed: 0 to {NUM_ACTIONS - 1}"
+        verb = "" if words[:3] in ("bid", "tak") else "play "
+        legal = ", ".join(action_text(a) for a in view.legal)
+        raise IllegalActionError(
+            f"table {i}, seat {view.seat} may not {verb}{words}: {reason} (legal: {legal})",
+            view.seat,
+            action,
+            list(view.legal),
+        )
 
 
-def _check_seed(seed: Any) -> int:
+def check_seed(seed: Any) -> int:
+    """Return the seed, one drawn from the system if None; ValueError outside 0..2^64-1."""
     if seed is None:
-        return secrets.randbits(32)
+        # It fits a double, so that every reader of a record keeps all its digits.
+        return secrets.randbits(53)
     number = whole_number(seed)
-    if number is None or not 0 <= number < 1 << 64:
-        raise ValueError(f"seed: {seed!r} (allowed: a whole number from 0 to 2**64 - 1, or None)")
+    if number is None or not 0 <= number < SEEDS:
+        raise ValueError(f"seed: {shown(seed)} (allowed: a whole number from 0 to {SEEDS - 1})")
     return number
 
 
@@ -406,26 +419,33 @@ def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     return str(text)
 
 
-def _chances_of(rules: tuple[Rules, ...], weights: Any) -> Array:
-    """Return (K, R) float64: by rules, the summed probabilities of the rounds."""
-    width = max(r.num_rounds for r in rules)
-    chances = np.ones((len(rules), width))
-    if weights is None:
-        rows = [np.ones(r.num_rounds) for r in rules]
-    else:
-        given = np.asarray(weights, np.float64)
-        rows = [given] * len(rules) if given.ndim == 1 else list(given)
+def round_chances(rules: Rules, weights: Any = None) -> Array:
+    """Return (R,) float64, the rounds' probabilities summed up; all alike if `weights` is None.
+
+    Raises ValueError where `weights` are not one number from 0 for each round, or all 0.
+    """
+    size = rules.num_rounds
+    row = np.ones(size) if weights is None else np.asarray(weights, np.float64)
+    is_row = row.ndim == 1 and len(row) >= size and bool(np.isfinite(row).all())
+    if not is_row or row.min() < 0 or row[size:].any() or not row.any():
+        raise ValueError(
+            f"round_weights: {row.tolist()} (allowed: {size} numbers from 0,"
+            " one a round of the schedule, not all 0)"
+        )
+    chances: Array = np.cumsum(row[:size]) / row.sum()
+    # Rounding must not let a draw fall past the last round that can be drawn.
+    chances[np.flatnonzero(row)[-1] :] = 1
+    return chances
+
+
+def _all_chances(rules: tuple[Rules, ...], weights: Any) -> Array:
+    """Return (K, R) float64: `round_chances` of each, filled up with 1."""
+    rows: list[Any] = [weights] * len(rules)
+    if weights is not None and np.ndim(weights) == 2:
+        rows = list(weights)
     if len(rows) != len(rules):
         raise ValueError(f"round_weights: {len(rows)} rows (allowed: {len(rules)}, one a rule set)")
-    for k, (r, row) in enumerate(zip(rules, rows, strict=True)):
-        used, rest = row[: r.num_rounds], row[r.num_rounds :]
-        is_fit = row.ndim == 1 and len(used) == r.num_rounds and not rest.any()
-        if not is_fit or not np.isfinite(used).all() or used.min() < 0 or used.sum() <= 0:
-            raise ValueError(
-                f"round_weights: {row.tolist()} (allowed: {r.num_rounds} numbers from 0,"
-                " one a round of the schedule, not all 0)"
-            )
-        chances[k, : r.num_rounds] = np.cumsum(used) / used.sum()
-        # Rounding must not let a draw fall past the last round that can be drawn.
-        chances[k, np.flatnonzero(used)[-1] :] = 1
+    chances = np.ones((len(rules), max(r.num_rounds for r in rules)))
+    for k, r in enumerate(rules):
+        chances[k, : r.num_rounds] = round_chances(r, rows[k])
     return chances

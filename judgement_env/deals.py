@@ -51,7 +51,9 @@ def read_deals(rules: Rules, deals: Any, turn_ups: Any, name: str = "deals") -> 
             turn_up = _take(where, given_turn_ups[index], left, rules)
         hands = None
         if index in given_hands:
-            hands = _read_hands(rules, f"{name}: round {index + 1}", given_hands[index], index, left)
+            hands = _read_hands(
+                rules, f"{name}: round {index + 1}", given_hands[index], index, left
+            )
         read[index] = Deal(hands, turn_up)
     return read
 

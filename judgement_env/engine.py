@@ -109,7 +109,7 @@ def begin_match(r: RulesRecord, t: TableRecord, first: int, last: int, dealer: i
         dealer = draw_below(match_key, 0, r.num_players)
     t.first_round = first
     t.last_round = last
-    t.round = first
+    t["round"] = first
     t.dealer = dealer
     for seat in range(r.num_players):
         t.total[seat] = 0
@@ -119,10 +119,10 @@ def begin_match(r: RulesRecord, t: TableRecord, first: int, last: int, dealer: i
 
 @njit
 def begin_round(r: RulesRecord, t: TableRecord) -> None:
-    """Deal round `t.round` and ask the seat next to the dealer for its bid."""
-    t.cards = r.cards[t.round]
-    t.trump = r.trump[t.round]
-    t.is_blind = r.is_blind[t.round]
+    """Deal the round in play and ask the seat next to the dealer for its bid."""
+    t.cards = r.cards[t["round"]]
+    t.trump = r.trump[t["round"]]
+    t.is_blind = r.is_blind[t["round"]]
     t.phase = BIDDING
     t.num_bids = 0
     t.bid_sum = 0
@@ -146,7 +146,7 @@ def deal_cards(r: RulesRecord, t: TableRecord) -> None:
     Each card is the next draw from the pack that has not been taken yet, so every deal is as
     likely as every other.
     """
-    key = stream(stream(t.key, t.match), t.round + 1)
+    key = stream(stream(t.key, t.match), t["round"] + 1)
     pack_size = r.pack_size
     num_cards = t.cards
     taken_low = ZERO
@@ -364,10 +364,10 @@ def apply_action(r: RulesRecord, t: TableRecord, action: int) -> bool:
 @njit
 def next_round(r: RulesRecord, t: TableRecord) -> bool:
     """Deal the round after a settled one; return whether the match was over instead."""
-    if t.round == t.last_round:
+    if t["round"] == t.last_round:
         t.phase = OVER
         return True
-    t.round += 1
+    t["round"] += 1
     t.dealer = next_seat(r, t, t.dealer)
     begin_round(r, t)
     return False

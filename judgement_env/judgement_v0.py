@@ -12,7 +12,6 @@ legal. The match is a `Table`'s; this adds PettingZoo's spaces, rewards and book
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,7 +21,14 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from judgement_env._jit import njit
-from judgement_env.batch import ROUND_STREAM, draw_round, round_chances, write_scaled
+from judgement_env.batch import (
+    EPISODES,
+    ROUND_STREAM,
+    check_seed,
+    draw_round,
+    round_chances,
+    write_scaled,
+)
 from judgement_env.cards import NO_TRUMP, NUM_ACTIONS, SUITS, whole_number
 from judgement_env.engine import draw_below, stream, table_key, write_mask
 from judgement_env.observation import (
@@ -41,7 +47,6 @@ from judgement_env.table import IllegalActionError, Table
 from judgement_env.view import write_row_mask
 
 REWARDS = ("points", "relative", "win")
-EPISODES = ("match", "round")
 ILLEGAL_ACTIONS = ("raise", "random", "end")
 RENDER_MODES = ("human", "ansi")
 # The stream of a match's key that replaces illegal actions.
@@ -90,6 +95,19 @@ def write_state(rules: Array, tables: Array, raw: Array, out: Array) -> None:
         place = relative(r, 0, seat)
         out[AT_BIDS + place] = np.float32(t.bid[seat] + 1) / np.float32(7)
         out[AT_TO_ACT + place] = t.seat == seat
+
+
+@njit
+def round_of_episode(seed: np.uint64, match: int, chances: Array) -> int:
+    """Return the round (from 0) of an episode of one round, as row 0 of a batch draws it."""
+    return draw_round(stream(table_key(seed, 0), match), chances)
+
+
+@njit
+def draw_replacement(tables: Array, decisions: int, num_legal: int) -> int:
+    """Return which of the legal actions replaces an illegal one after so many decisions."""
+    match_key = stream(tables[0].key, tables[0].match)
+    return draw_below(stream(match_key, REPLACEMENT_STREAM), decisions, num_legal)
 
 
 # --- the environment --------------------------------------------------------------------------
@@ -172,26 +190,23 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
         with the episode in progress left as it was.
         """
         given = dict(options or {})
-        match = 0
-        if seed is None and self._seed is not None:
-            seed, match = self._seed, self._match + 1
-        elif seed is None:
-            # It fits a double, so that every reader of a record keeps all its digits.
-            seed = secrets.randbits(53)
-        dealing = {key: given.get(key) for key in ("dealer", "deals", "turn_ups")}
+        is_next = seed is None and self._seed is not None
+        seed = self._seed if is_next else check_seed(seed)
+        match = self._match + 1 if is_next else 0
         rules = self._rules_of_episode(seed, match, given.get("round"))
-        self._table = Table(rules, seed, match=match, **dealing)
-        self._seed, self._match = self._table.seed, match
+        dealing = [given.get(name) for name in ("dealer", "deals", "turn_ups")]
+        self._table = Table(rules, seed, *dealing, match=match)
+        self._seed, self._match = seed, match
         self._begin()
 
-    def _rules_of_episode(self, seed: Any, match: int, number: Any) -> Rules:
+    def _rules_of_episode(self, seed: int, match: int, number: Any) -> Rules:
         if self.episode == "match":
             if number is not None:
                 raise ValueError(f"round: {number!r} (allowed: in episodes of one round only)")
             return self.rules
         if number is None:
-            key = stream(table_key(np.uint64(whole_number(seed) or 0), 0), match)
-            return self._only(int(draw_round(key, round_chances(self.rules))))
+            chances = round_chances(self.rules)
+            return self._only(int(round_of_episode(np.uint64(seed), match, chances)))
         index = whole_number(number)
         if index is None or not 1 <= index <= self.rules.num_rounds:
             raise ValueError(
@@ -291,9 +306,8 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
 
     def _replacement(self, table: Table) -> int:
         """A legal action instead of an illegal one, as the seed and the moment have it."""
-        key = stream(stream(table.tables_array["key"][0], table.match), REPLACEMENT_STREAM)
         legal = table.legal()
-        return legal[int(draw_below(np.uint64(key), table.decisions, len(legal)))]
+        return legal[draw_replacement(table.tables_array, table.decisions, len(legal))]
 
     def _settle(self, table: Table) -> None:
         points = table.last_points or []

@@ -308,11 +308,11 @@ def encode_round(r: RulesRecord, t: TableRecord, out: Array) -> None:
         out[AT_PHASE + 1] = 1
     out[AT_CARDS] = t.cards
     out[AT_TRICKS_LEFT] = t.cards - t.trick
-    rounds_left = t.last_round - t.round
+    rounds_left = t.last_round - t["round"]
     out[AT_ROUNDS_LEFT] = min(255, rounds_left)
     for ahead in range(min(COMING_ROUNDS, rounds_left)):
-        out[AT_COMING_CARDS + ahead] = r.cards[t.round + 1 + ahead]
-        out[AT_COMING_TRUMP + ahead] = r.trump[t.round + 1 + ahead] + 1
+        out[AT_COMING_CARDS + ahead] = r.cards[t["round"] + 1 + ahead]
+        out[AT_COMING_TRUMP + ahead] = r.trump[t["round"] + 1 + ahead] + 1
 
 
 @njit

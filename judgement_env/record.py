@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from judgement_env.cards import (
+    CARD_TEXTS,
     MAX_BID,
     SUITS,
     bid_action,
@@ -62,6 +63,7 @@ ROUND_FIELDS: Final = (
     "points",
 )
 TRICK_FIELDS: Final = ("leader", "plays", "winner")
+_IDS: Final = {text: card for card, text in enumerate(CARD_TEXTS)}
 
 
 # --- text and files ---------------------------------------------------------------------------
@@ -263,6 +265,8 @@ def _seats(field: str, value: Any, seats: int) -> list[int]:
 
 def _card(field: str, value: Any) -> str:
     if isinstance(value, str):
+        if value in _IDS:
+            return value
         with contextlib.suppress(ValueError):
             return card_text(card_id(value))
     _refuse(field, value, "a card as text, such as 'AS'")
@@ -270,7 +274,7 @@ def _card(field: str, value: Any) -> str:
 
 def _hand(field: str, value: Any, cards: int) -> list[str]:
     items = _list(field, value, f"{cards} cards", cards)
-    return sorted((_card(field, item) for item in items), key=card_id)
+    return sorted((_card(field, item) for item in items), key=_IDS.__getitem__)
 
 
 # --- against the rules ------------------------------------------------------------------------
@@ -325,7 +329,7 @@ def moves(rules: Rules, record: Record) -> Iterator[Move]:
         for k, trick in enumerate([] if entry["blind"] else entry["tricks"], 1):
             for turn, card in enumerate(trick["plays"]):
                 seat = (trick["leader"] + turn * rules.step) % rules.num_players
-                yield Move(number, k, seat, card_id(card))
+                yield Move(number, k, seat, _IDS[card])
 
 
 def compare(record: Record, replayed: Record) -> None:

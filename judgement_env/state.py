@@ -82,7 +82,8 @@ TABLE_RECORD = _record(
         ("rules", "i4"),
         # matches played since the seed was set
         ("match", "i4"),
-        # rounds of the schedule, from 0: the match's first, its last, the one in play
+        # rounds of the schedule, from 0: the match's first, its last, the one in play; uncompiled,
+        # t.round is a method that all numpy scalars have, so kernels write t["round"]
         ("first_round", "i4"),
         ("last_round", "i4"),
         ("round", "i4"),

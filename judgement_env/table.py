@@ -24,6 +24,7 @@ from judgement_env.cards import (
     NUM_ACTIONS,
     action_from,
     action_text,
+    is_bid,
     whole_number,
 )
 from judgement_env.deals import Deal, complete, lay, read_deals
@@ -106,7 +107,8 @@ def next_row(rules: Array, tables: Array) -> bool:
 def row_round_key(tables: Array) -> np.uint64:
     """Return the key that the deal of the round in row 0 is drawn by."""
     t = tables[0]
-    return stream(stream(t.key, t.match), t.round + 1)
+    key: np.uint64 = stream(stream(t.key, t.match), t["round"] + 1)
+    return key
 
 
 @njit
@@ -240,7 +242,11 @@ class Table:
         All that follows by itself happens too: tricks, points, a blind round's play, the next
         deal. Raises IllegalActionError, with nothing changed.
         """
-        number = action if type(action) is int else self._number(action)
+        # The exact type: True and False are no actions.
+        if type(action) is int and 0 <= action < NUM_ACTIONS:
+            number = action
+        else:
+            number = self._number(action)
         result = push_row(self.rules_array, self.tables_array, number)
         if result == OPEN:
             self._actions.append(number)
@@ -267,17 +273,17 @@ class Table:
 
     def _refuse(self, action: Any) -> NoReturn:
         seat, legal = self.seat, self.legal()
+        allowed = ", ".join(action_text(a) for a in legal) or "nothing"
+        who = "nobody" if seat is None else f"seat {seat}"
         try:
             number = action_from(action)
         except ValueError as error:
-            reason, words = str(error), shown(action)
+            what = f"cannot do that: {error}"
         else:
-            reason, words = explain(self.view(seat or 0), number), action_text(number)
-        verb = "" if words.startswith("bid") else "play "
-        allowed = ", ".join(action_text(a) for a in legal) or "nothing"
-        who = "nobody" if seat is None else f"seat {seat}"
-        may = "may" if seat is None else "may not"
-        message = f"{who} {may} {verb}{words}: {reason} (legal: {allowed})"
+            verb = "may" if seat is None else "may not"
+            words = action_text(number) if is_bid(number) else f"play {action_text(number)}"
+            what = f"{verb} {words}: {explain(self.view(seat or 0), number)}"
+        message = f"{who} {what} (legal: {allowed})"
         raise IllegalActionError(message, seat, action, legal) from None
 
     def pop(self) -> int:

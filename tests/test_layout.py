@@ -26,6 +26,8 @@ LAYERS = (
     "judgement_env.engine",
     "judgement_env.observation",
     "judgement_env.record",
+    "judgement_env.deals",
+    "judgement_env.view",
     "judgement_env.table",
     "judgement_env.render",
     "judgement_env.bots.base",

@@ -66,12 +66,13 @@ class SparseLinear(torch.autograd.Function):
         return torch.from_numpy(out), grad.sum(0), None, None, None, None
 
 
-def dense_inputs(index: Array, value: Array, count: Array, rows: Array, width: int) -> Array:
-    """Return the inputs of `rows` in full, (B, width) float32."""
-    out = np.zeros((len(rows), width), np.float32)
-    for b, row in enumerate(rows):
-        out[b, index[row, : count[row]]] = value[row, : count[row]]
-    return out
+@njit
+def dense_inputs(index: Array, value: Array, count: Array, rows: Array, out: Array) -> None:
+    """Write the inputs of `rows` in full into `out` (B, inputs) float32, all zero before."""
+    for b in range(rows.shape[0]):
+        row = rows[b]
+        for j in range(count[row]):
+            out[b, index[row, j]] = value[row, j]
 
 
 class Layer(nn.Module):
@@ -101,7 +102,8 @@ class Network(nn.Module):
         """Return the outputs (B, outputs) of the chosen rows."""
         first = self.layers[0]
         if first.weight.is_cuda:
-            dense = dense_inputs(index, value, count, rows, first.weight.shape[0])
+            dense = np.zeros((len(rows), first.weight.shape[0]), np.float32)
+            dense_inputs(index, value, count, rows, dense)
             x = torch.from_numpy(dense).to(first.weight.device) @ first.weight + first.bias
         else:
             x = SparseLinear.apply(first.weight, first.bias, index, value, count, rows)

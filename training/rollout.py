@@ -8,9 +8,11 @@ Rows are in canonical suits (`judgement_env.bots.policy`), as the network sees a
 
 from __future__ import annotations
 
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from judgement_env._jit import njit
 from judgement_env.bots.policy import (
@@ -19,6 +21,7 @@ from judgement_env.bots.policy import (
     canonical_action,
     write_inputs,
 )
+from judgement_env.bots.rule_player import heuristic_action
 from judgement_env.cards import BID_OFFSET, NONE, NUM_ACTIONS
 from judgement_env.engine import (
     apply_action,
@@ -123,17 +126,32 @@ def take(
 
 @njit
 def observe_tables(
-    rules: Array, tables: Array, latest: Array, rows: Rows, start: int, tally: Tally, rel: float
+    rules: Array,
+    tables: Array,
+    latest: Array,
+    rows: Rows,
+    start: int,
+    tally: Tally,
+    rel: float,
+    num_rule_bot: int,
 ) -> None:
-    """Bring every table to its next real decision and write it as row ``start + i``."""
+    """Bring every table to its next real decision and write it as row ``start + i``.
+
+    At the first `num_rule_bot` tables the rule bot plays all seats but one.
+    """
     raw = np.empty(SIZE, np.uint8)
     oracle = np.empty(ORACLE_SIZE, np.uint8)
     mask = np.empty(NUM_ACTIONS, np.int8)
     for i in range(tables.shape[0]):
         t = tables[i]
         r = rules[t.rules]
-        while write_mask(r, t, mask) == 1:
-            take(r, t, int(mask.argmax()), latest[i], rows, tally, rel)
+        while True:
+            if i < num_rule_bot and t.seat != i % r.num_players:
+                take(r, t, heuristic_action(r, t), latest[i], rows, tally, rel)
+            elif write_mask(r, t, mask) == 1:
+                take(r, t, int(mask.argmax()), latest[i], rows, tally, rel)
+            else:
+                break
         row = start + i
         encode(r, t, t.seat, raw)
         encode_oracle(r, t, t.seat, oracle)
@@ -214,19 +232,33 @@ def begin_tables(rules: Array, tables: Array, seed: int) -> None:
 class Rollout:
     """N tables played by one policy in every seat, T decisions of each at a time."""
 
-    def __init__(self, rules: Array, num_tables: int, num_steps: int, seed: int, rel: float) -> None:
-        """Seat the tables; `seed` names deals and action draws, `rel` weighs the others' points."""
+    def __init__(
+        self,
+        rules: Array,
+        num_tables: int,
+        num_steps: int,
+        seed: int,
+        rel: float = 1.0,
+        rule_bot_tables: float = 0.0,
+    ) -> None:
+        """Seat the tables.
+
+        `seed` names deals and action draws, `rel` weighs the others' points in the reward,
+        `rule_bot_tables` is the share of tables at which the rule bot plays all seats but one.
+        """
         self.rules = rules
         self.num_steps = num_steps
         self.relative = rel
+        self.num_rule_bot = round(rule_bot_tables * num_tables)
         self.tables = new_tables(num_tables)
         self.generator = np.random.default_rng(seed)
         self.rows = new_rows(num_tables * num_steps)
         self.tally = new_tally()
+        self.inference_seconds = 0.0
         begin_tables(rules, self.tables, seed)
 
     def collect(self, logits_of: Any) -> Rows:
-        """Play T decisions at every table; ``logits_of(rows, start, stop)`` gives (N, 79) float32.
+        """Play T decisions at every table; ``logits_of(rows, which)`` gives (N, 79) float32.
 
         Rounds in progress at the start are played on, but what was decided in them before belongs
         to the batch before; their trajectories start here.
@@ -234,22 +266,26 @@ class Rollout:
         num_tables = len(self.tables)
         latest = np.full((num_tables, MAX_SEATS), NONE, np.int64)
         self.tally = new_tally()
+        self.inference_seconds = 0.0
         common = (self.rules, self.tables, latest, self.rows)
         for start in range(0, num_tables * self.num_steps, num_tables):
-            observe_tables(*common, start, self.tally, self.relative)
-            logits = logits_of(self.rows, start, start + num_tables)
+            observe_tables(*common, start, self.tally, self.relative, self.num_rule_bot)
+            before = time.perf_counter()
+            logits = logits_of(self.rows, np.arange(start, start + num_tables))
+            self.inference_seconds += time.perf_counter() - before
             sample_actions(logits, self.generator.random(num_tables), self.rows, start)
             act_tables(*common, start, self.tally, self.relative)
         return self.rows
 
     def get_state(self) -> dict[str, Any]:
         """Return tables and generator, so that `set_state` continues the same play."""
-        return {"tables": self.tables.tobytes(), "generator": self.generator.bit_generator.state}
+        tables = torch.from_numpy(self.tables.view(np.uint8).copy())
+        return {"tables": tables, "generator": self.generator.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from `get_state` of a rollout of the same shape."""
-        tables = np.frombuffer(state["tables"], self.tables.dtype)
-        if len(tables) != len(self.tables):
-            raise ValueError(f"rollout: {len(tables)} tables saved, {len(self.tables)} wanted")
-        self.tables = tables.copy()
+        saved = state["tables"].numpy().view(self.tables.dtype)
+        if len(saved) != len(self.tables):
+            raise ValueError(f"tables: {len(saved)} saved, {len(self.tables)} wanted")
+        self.tables = saved.copy()
         self.generator.bit_generator.state = state["generator"]

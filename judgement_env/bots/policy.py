@@ -242,5 +242,3 @@ class PolicyNetwork:
         back[:, :NUM_CARDS] = places[:, cards // 13] * 13 + cards % 13
         back[:, NUM_CARDS:] = np.arange(NUM_CARDS, NUM_ACTIONS)
         return np.take_along_axis(chances, back, axis=1)
-
-

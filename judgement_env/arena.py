@@ -1,0 +1,263 @@
+"""Bots against bots: every deal from every seat, with intervals that know it.
+
+`compare` plays each bot alone among a field of each other one, so that each is the field as well,
+and mixed tables; the same deals in all of them. How matches are played is `arena_play`'s, how
+intervals are made `arena_result`'s.
+
+>>> result = compare(["heuristic", "random"], matches=8)
+>>> result.versus("heuristic", "random").matches
+8
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from judgement_env.arena_play import BLOCK, PARTS, Measured, play_format
+from judgement_env.arena_result import (
+    FIELD,
+    FORMATS,
+    MIXED,
+    ONE,
+    Estimate,
+    Result,
+    Row,
+    SizeRow,
+    ratio_estimate,
+)
+from judgement_env.bots import Bot, make_bot
+from judgement_env.cards import whole_number
+from judgement_env.rules import Rules, make_rules
+from judgement_env.scoring import shown
+from judgement_env.state import Array
+
+MAX_SEED = (1 << 64) - 1
+MAX_MATCHES = 10**9
+
+RulesLike = str | os.PathLike[str] | Rules | Mapping[str, Any]
+Progress = Callable[[int, int], None]
+
+# --- comparing --------------------------------------------------------------------------------
+
+
+def compare(
+    bots: Sequence[str | Bot],
+    rules: RulesLike = "kachuful",
+    num_players: int | None = None,
+    matches: int = 2000,
+    seed: int = 1,
+    *,
+    formats: Sequence[str] = FORMATS,
+    only_first: bool = False,
+    block: int = BLOCK,
+    progress: Progress | None = None,
+) -> Result:
+    """Play every bot against every other and return points, intervals and all.
+
+    bots: specs for `make_bot`, or bots; a spec names its bot in the result, a second one alike
+        gets "-2". The same bots and seed give the same result.
+    matches: of each format, rounded up so that each deal is played once from every seat.
+    formats: those wanted of "one-versus-field" (a bot alone among the other's), "field-versus-one"
+        (the other alone among its own) and "mixed" (as many seats for each bot as can be, drawn;
+        for three bots, or tables of four, at least).
+    only_first: leave out what does not concern the first bot.
+    block: tables played side by side. progress: called with the matches played and all to play.
+    Raises ValueError naming the argument, its value and what is allowed, or the bot that took an
+    action that is not legal.
+    """
+    made_rules = make_rules(rules, num_players)
+    wanted = _checked_formats(formats)
+    _check("seed", seed, 0, MAX_SEED)
+    _check("block", block, 1, MAX_MATCHES)
+    num_deals = -(-_check("matches", matches, 1, MAX_MATCHES) // made_rules.num_players)
+    if isinstance(bots, str) or len(bots) < 2:
+        raise ValueError(f"bots: {shown(bots)} (allowed: a list of two bots or more)")
+    with ExitStack() as stack:
+        seated = [_seat(bot, (seed + k) % MAX_SEED, stack) for k, bot in enumerate(bots)]
+        names = unique_names(bots)
+        games = list(_games(len(bots), made_rules, num_deals, seed, wanted, only_first))
+        count = _counter(progress, len(games) * num_deals * made_rules.num_players)
+        rows: list[Row] = []
+        for format, members, lineups in games:
+            mine, called = [seated[k] for k in members], [names[k] for k in members]
+            measured = play_format(mine, called, lineups, made_rules, seed, block, count)
+            rows += _rows_of(measured, format, called, wanted, names[0] if only_first else None)
+    order = {name: place for place, name in enumerate(FORMATS)}
+    rows.sort(key=lambda row: order[row.format])
+    return Result(tuple(names), made_rules, seed, num_deals * made_rules.num_players, tuple(rows))
+
+
+def one_versus_field(
+    candidate: Bot, field: Bot, rules: Rules, matches: int = 400, seed: int = 1
+) -> Row:
+    """Play `candidate` in one seat against `field` in all others; its row. Closes no bot."""
+    num_deals = -(-_check("matches", matches, 1, MAX_MATCHES) // rules.num_players)
+    names = unique_names([candidate, field])
+    lineups = np.tile(_alone(rules.num_players), (num_deals, 1))
+    measured = play_format([candidate, field], names, lineups, rules, seed)
+    return make_row(measured, 0, names, ONE, (names[1],))
+
+
+def unique_names(bots: Sequence[str | Bot]) -> list[str]:
+    """A name for each bot: its spec or own name, with -2, -3, … where one comes again."""
+    names: list[str] = []
+    for bot in bots:
+        name = bot if isinstance(bot, str) else bot.name
+        number, free = 2, name
+        while free in names:
+            free = f"{name}-{number}"
+            number += 1
+        names.append(free)
+    return names
+
+
+def _seat(bot: str | Bot, seed: int, stack: ExitStack) -> Bot:
+    """The bot meant; one that is made here is closed at the end."""
+    return bot if isinstance(bot, Bot) else stack.enter_context(make_bot(bot, seed=seed))
+
+
+def _counter(progress: Progress | None, total: int) -> Callable[[int], None] | None:
+    if progress is None:
+        return None
+    done = 0
+
+    def count(matches: int) -> None:
+        nonlocal done
+        done += matches
+        progress(done, total)
+
+    return count
+
+
+def _check(field: str, value: Any, low: int, high: int) -> int:
+    number = whole_number(value)
+    if number is None or not low <= number <= high:
+        raise ValueError(f"{field}: {shown(value)} (allowed: a whole number from {low} to {high})")
+    return number
+
+
+def _checked_formats(formats: Sequence[str]) -> tuple[str, ...]:
+    wanted = (formats,) if isinstance(formats, str) else tuple(formats)
+    for name in wanted:
+        if name not in FORMATS:
+            raise ValueError(f"formats: {shown(name)} (allowed: {', '.join(FORMATS)})")
+    return wanted
+
+
+# --- who sits where ---------------------------------------------------------------------------
+
+
+def _alone(num_players: int) -> Array:
+    """The line-up of bot 0 among bots 1."""
+    lineup = np.ones(num_players, np.int64)
+    lineup[0] = 0
+    return lineup
+
+
+def mixed_lineups(num_bots: int, num_players: int, num_deals: int, seed: int) -> Array:
+    """Draw line-ups (D, P) of bots, each bot's seats as equal in number as can be.
+
+    In every `num_bots` deals each bot has P seats; a table never holds one twice more often than
+    another.
+    """
+    generator = np.random.default_rng([seed, num_bots, num_players])
+    cycles = -(-num_deals // num_bots)
+    orders = generator.permuted(np.tile(np.arange(num_bots), (cycles, 1)), axis=1)
+    deal, place = np.ogrid[:num_deals, :num_players]
+    turns = (deal % num_bots * num_players + place) % num_bots
+    lineups: Array = generator.permuted(orders[deal // num_bots, turns], axis=1)
+    return lineups
+
+
+def _games(
+    num_bots: int,
+    rules: Rules,
+    num_deals: int,
+    seed: int,
+    formats: tuple[str, ...],
+    only_first: bool,
+) -> Iterator[tuple[str, list[int], Array]]:
+    """What is to be played: format, the bots concerned, and a line-up of them for each deal."""
+    num_players = rules.num_players
+    if ONE in formats or FIELD in formats:
+        lineups = np.tile(_alone(num_players), (num_deals, 1))
+        for a in range(num_bots):
+            for b in range(num_bots):
+                # Of two players either is alone: one pass serves both.
+                is_known = num_players == 2 and a > b
+                if a != b and not is_known and (not only_first or 0 in (a, b)):
+                    yield ONE, [a, b], lineups
+    if MIXED in formats and (num_bots > 2 or num_players > 3):
+        everybody = list(range(num_bots))
+        yield MIXED, everybody, mixed_lineups(num_bots, num_players, num_deals, seed)
+
+
+def _rows_of(
+    measured: Measured, format: str, names: list[str], formats: tuple[str, ...], only: str | None
+) -> Iterator[Row]:
+    """The rows that one pass of play gives; `only` those of this bot, mixed tables apart."""
+    if format == MIXED:
+        for bot, name in enumerate(names):
+            others = tuple(other for other in names if other != name)
+            yield make_row(measured, bot, names, MIXED, others)
+        return
+    for bot, role in ((0, ONE), (1, ONE if measured.num_players == 2 else FIELD)):
+        if role in formats and only in (None, names[bot]):
+            yield make_row(measured, bot, names, role, (names[1 - bot],))
+
+
+# --- from sums to rows ------------------------------------------------------------------------
+
+
+def _spread_sd(spread: Array) -> float:
+    """The standard deviation of a seat's points about the mean of its hand size."""
+    number, total, squares = spread.astype(np.float64).T
+    inside = squares - total * total / np.maximum(number, 1)
+    return float(np.sqrt(max(0.0, inside.sum()) / max(1.0, number.sum())))
+
+
+def _figures(moments: Array) -> tuple[Estimate, Estimate, Estimate, Estimate]:
+    """Points, hit rate, difference and win share from moments (4, 6)."""
+    points, hits, over, wins = (ratio_estimate(line) for line in moments)
+    unit = 1 / PARTS
+    return points, hits.within(0, 1), over.scaled(unit), wins.scaled(unit).within(0, 1)
+
+
+def _size_row(measured: Measured, bot: int, cards: int) -> SizeRow:
+    points, hits, over, _ = _figures(measured.moments[bot, cards])
+    rounds = int(measured.moments[bot, cards, 0, 1])
+    sd = _spread_sd(measured.spread[cards : cards + 1])
+    return SizeRow(cards, rounds, points, over, hits, sd)
+
+
+def make_row(
+    measured: Measured, bot: int, names: Sequence[str], format: str, opponents: tuple[str, ...]
+) -> Row:
+    """The row of one bot of a format; `names` of all that sat in it."""
+    totals = measured.moments[bot, 0]
+    points, hits, over, wins = _figures(totals)
+    sd = _spread_sd(measured.spread)
+    sizes = np.flatnonzero(measured.moments[bot, 1:, 0, 1])[::-1] + 1
+    deals = int(totals[0, 0])
+    matches = deals * measured.num_players
+    return Row(
+        format=format,
+        bot=names[bot],
+        opponents=opponents,
+        seats=float(totals[3, 1] / max(1, matches)),
+        matches=matches,
+        deals=deals,
+        rounds=int(totals[0, 1]),
+        points=points,
+        difference=over,
+        difference_sd=over.scaled(1 / sd) if sd else over,
+        hit_rate=hits,
+        win_share=wins,
+        sd=sd,
+        by_cards=tuple(_size_row(measured, bot, int(cards)) for cards in sizes),
+    )

@@ -1,0 +1,111 @@
+"""Bots: things that answer a view with an action, and `make_bot` that makes one from a text.
+
+>>> make_bot("heuristic").name
+'heuristic'
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from judgement_env.bots.base import Bot, BotError
+from judgement_env.bots.process import ProcessBot
+from judgement_env.bots.simple import HeuristicBot, RandomBot
+from judgement_env.scoring import nearest, shown
+
+__all__ = ["Bot", "BotError", "make_bot", "shipped_models"]
+
+PROCESS: Final = "process:"
+MODELS: Final = "models/"
+CARD: Final = "card.json"
+KNOWN: Final = ("random", "heuristic", "models/NAME", "the folder of a model", "process:COMMAND")
+
+
+def make_bot(spec: str | os.PathLike[str], seed: int = 0, **options: Any) -> Bot:
+    """Return the bot of this description; `seed` is for bots that draw by lot.
+
+    "random" and "heuristic"; "models/NAME" or any folder of a model; "process:COMMAND", a program
+    that speaks the protocol of docs/bots.md (options `timeout` and `start_timeout`, in seconds).
+    A name may carry options: "NAME:key=value,key=value". Raises ValueError for an unknown
+    description or option, BotError where a program cannot be started.
+    """
+    text = os.fspath(spec)
+    if not isinstance(text, str) or not text:
+        raise ValueError(f"bot: {shown(spec)} (allowed: {', '.join(KNOWN)})")
+    if text.startswith(PROCESS):
+        return _call(PROCESS, ProcessBot, text.removeprefix(PROCESS), **options)
+    name, given = _split(text)
+    options = {**given, **options}
+    if name == "random":
+        return _call(name, RandomBot, seed, **options)
+    if name == "heuristic":
+        return _call(name, HeuristicBot, **options)
+    folder = _model_folder(name)
+    from judgement_env.bots.neural import NeuralBot
+
+    return _call(name, NeuralBot, folder, seed=seed, **options)
+
+
+def shipped_models() -> dict[str, Path]:
+    """Return the folders of the models that come with the package, by name."""
+    package = Path(__file__).resolve().parent.parent
+    for home in (package / "models", package.parent / "models"):
+        found = {path.parent.name: path.parent for path in sorted(home.glob(f"*/{CARD}"))}
+        if found:
+            return found
+    return {}
+
+
+def _call(name: str, kind: Any, *args: Any, **options: Any) -> Bot:
+    try:
+        bot: Bot = kind(*args, **options)
+    except TypeError as error:
+        # Only a wrong keyword of this call; a TypeError from deeper down has a longer trace.
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            raise
+        raise ValueError(f"bot: {name} takes no such option: {error}") from None
+    return bot
+
+
+def _split(text: str) -> tuple[str, dict[str, Any]]:
+    """The name and the options of "NAME:key=value,…"; a folder that exists is all name."""
+    name, colon, tail = text.rpartition(":")
+    if not colon or "=" not in tail or Path(text).is_dir():
+        return text, {}
+    options: dict[str, Any] = {}
+    for part in tail.split(","):
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip().isidentifier():
+            raise ValueError(f"bot: option {part!r} of {text!r} (allowed: key=value)")
+        options[key.strip()] = _value(value.strip())
+    return name, options
+
+
+def _value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _model_folder(name: str) -> Path:
+    """The folder of a model: the path given, else the shipped model; ValueError if neither."""
+    path = Path(name)
+    if path.is_dir():
+        if not (path / CARD).is_file():
+            raise ValueError(
+                f"bot: the folder {name!r} holds no {CARD} (allowed: a model's folder)"
+            )
+        return path
+    models = shipped_models()
+    if name.startswith(MODELS) and name.removeprefix(MODELS) in models:
+        return models[name.removeprefix(MODELS)]
+    names = [*KNOWN[:2], *(MODELS + model for model in models), *KNOWN[3:]]
+    hint = nearest(name, names[:-2])
+    raise ValueError(f"bot: {name!r} (allowed: {', '.join(names)}){hint}")

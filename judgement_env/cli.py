@@ -1,0 +1,457 @@
+"""The `judgement` command: play, replay, rules, arena.
+
+Reads the command line, makes rules and bots of it, and hands over; what a command needs is imported
+when it runs. A mistake of the user is one line on stderr and exit status 2, Ctrl-C is 130, a reader
+that goes away is 141; a traceback is a bug of this package.
+
+>>> main(["rules", "kachuful", "--num_players=8"])  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+
+from judgement_env import __version__
+
+if TYPE_CHECKING:
+    from judgement_env.rules import Rules
+
+USAGE_ERROR: Final = 2
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
+MAX_DELAY: Final = 60.0
+
+# What each rule is, for --help; the values a field takes are in its error message too.
+RULE_HELP: Final[Mapping[str, tuple[str, str]]] = {
+    "num_players": ("N", "players at the table, 2 to 10"),
+    "player_range": ("LOW,HIGH", "the numbers of players the rules are made for"),
+    "cards": ("SIZES", "down, up, down-up, up-down, single, or a list such as 5,4,3"),
+    "top": ("N", "the largest hand: a number, max, or null for the usual 7"),
+    "trumps": ("SUITS", "the trump cycle, of C D H S NT, such as S,D,NT; or turn-up"),
+    "hook": ("BOOL", "the last bidder may not make the bids add up to the cards"),
+    "bidding": ("HOW", "in-turn or simultaneous"),
+    "scoring": (
+        "SCHEME",
+        "ten-plus, multiplied, multiplied-penalty, high, medium, low, trick-points, or a table",
+    ),
+    "sweep_bonus": ("POINTS", "added per trick bid, where a seat bids and wins all; 0 = none"),
+    "blind_rounds": ("ROUNDS", "rounds bid without seeing the card, such as 1,-1; [] = none"),
+    "direction": ("WAY", "clockwise or anticlockwise"),
+    "packs": ("N", "packs shuffled together, 1 or 2"),
+    "suits": ("N", "suits in the pack, 1 to 4: spades, hearts, diamonds, clubs"),
+    "ranks": ("N", "ranks in the pack, 2 to 13; the lowest are left out first"),
+    "first_dealer": ("SEAT", "who deals first, or null = drawn"),
+}
+LISTS: Final = ("player_range", "cards", "trumps", "blind_rounds")
+WORDS_FOR_LISTS: Final = ("down", "up", "down-up", "up-down", "single", "turn-up")
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE_ERROR, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+class _Command(NamedTuple):
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status; argparse exits by itself on its own errors."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    _be_lenient(sys.stdin, sys.stdout, sys.stderr)
+    try:
+        arguments = _parsed(given)
+        status = COMMANDS[arguments.command].run(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # The interpreter flushes stdout once more when it ends; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        print(f"judgement {given[0]}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
+        if not _is_expected(error):
+            raise
+        print(f"judgement {given[0]}: {' '.join(str(error).split())}", file=sys.stderr)
+        return USAGE_ERROR
+
+
+def _is_expected(error: Exception) -> bool:
+    """Whether an error speaks of what the user gave, not of a fault of the package."""
+    from judgement_env.bots.base import BotError
+
+    return isinstance(error, FileNotFoundError | ValueError | BotError)
+
+
+def _be_lenient(*streams: Any) -> None:
+    """Let a stream show and take what its encoding lacks as a question mark, never fail."""
+    for stream in streams:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+# --- the parser -------------------------------------------------------------------------------
+
+
+def _parsed(given: list[str]) -> argparse.Namespace:
+    parser = _Parser(
+        prog="judgement",
+        description="The card game Judgement (Kachuful, Oh Hell): play it, measure bots at it.",
+        epilog="judgement COMMAND --help tells of each.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"judgement-env {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    chosen = next((word for word in given if not word.startswith("-")), "")
+    for name, command in COMMANDS.items():
+        child = commands.add_parser(
+            name,
+            help=command.help,
+            description=command.help[0].upper() + command.help[1:] + ".",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        # The options of the others would cost their imports.
+        if name == chosen:
+            command.add_arguments(child)
+    arguments, unknown = parser.parse_known_args(given or ["--help"])
+    if unknown:
+        _refuse_unknown(commands.choices[arguments.command], unknown[0])
+    return arguments
+
+
+def _refuse_unknown(parser: argparse.ArgumentParser, word: str) -> NoReturn:
+    from judgement_env.scoring import nearest
+
+    options = [text for action in parser._actions for text in action.option_strings]
+    kind = "option" if word.startswith("-") else "argument"
+    parser.error(f"unknown {kind} {word!r}{nearest(word.partition('=')[0], options)}")
+
+
+def _add_rule_options(parser: argparse.ArgumentParser, with_file: bool = True) -> None:
+    """An option for each field of Rules, in the namespace as `rule_NAME` only where given."""
+    from judgement_env.rules import FIELDS, PRESETS
+
+    group = parser.add_argument_group(
+        "rules", "Each rule is an option; it wins over the preset or the file."
+    )
+    if with_file:
+        group.add_argument(
+            "--rules",
+            default="kachuful",
+            metavar="NAME|FILE",
+            help=f"{', '.join(PRESETS)}, or a YAML file (default: kachuful)",
+        )
+    for name in FIELDS:
+        metavar, text = RULE_HELP[name]
+        names = [f"--{name}"] + ([f"--{name.replace('_', '-')}"] if "_" in name else [])
+        group.add_argument(
+            *names,
+            dest=f"rule_{name}",
+            metavar=metavar,
+            default=argparse.SUPPRESS,
+            help=text,
+        )
+
+
+def rule_changes(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The fields of Rules given as options, their values read as YAML; lists may go by commas."""
+    given = {name: text for name, text in vars(arguments).items() if name.startswith("rule_")}
+    return {
+        name.removeprefix("rule_"): rule_value(name.removeprefix("rule_"), text)
+        for name, text in given.items()
+    }
+
+
+def rule_value(field: str, text: str) -> Any:
+    """The value of a field as typed: "5,4,3", "S,NT", "false", "null"; ValueError if broken."""
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+        if field not in LISTS or isinstance(value, list) or text in WORDS_FOR_LISTS:
+            return value
+        if isinstance(value, str) and "," in value:
+            return [yaml.safe_load(part) for part in value.strip(" ,").split(",")]
+    except yaml.YAMLError:
+        raise ValueError(f"{field}: {text!r} (allowed: a value as in YAML)") from None
+    return [] if value is None else [value]
+
+
+# --- play -------------------------------------------------------------------------------------
+
+
+def _add_play(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "bots: random, heuristic, models/NAME or the folder of a model, process:COMMAND.\n"
+        "While you play, ? shows what you can type."
+    )
+    parser.add_argument(
+        "--bots",
+        metavar="BOT,BOT,…",
+        help="the other seats, in order (default: the bot that comes with the package)",
+    )
+    parser.add_argument(
+        "--seat", type=int, default=0, metavar="N", help="your seat, from 0 (default: 0)"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="deal the cards of this seed")
+    parser.add_argument("--save", metavar="FILE", help="write the record of the match there")
+    _add_screen_options(parser)
+    parser.add_argument(
+        "--delay",
+        type=float,
+        metavar="SECONDS",
+        help="pause after each move of a bot (default: 0.4 on a terminal, else 0)",
+    )
+    _add_rule_options(parser)
+
+
+def _add_screen_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="auto: where the terminal has it and NO_COLOR is not set (default)",
+    )
+
+
+def _run_play(arguments: argparse.Namespace) -> int:
+    delay = arguments.delay
+    if delay is not None and not 0 <= delay <= MAX_DELAY:
+        raise ValueError(f"--delay: {delay} (allowed: 0 to {MAX_DELAY:g} seconds)")
+    specs = None if arguments.bots is None else split_bots(arguments.bots)
+    rules = _rules_for(arguments, specs)
+    specs = fill_seats(specs or [_default_bot()], rules)
+    from judgement_env import play
+
+    return play.play(
+        rules,
+        specs,
+        seat=arguments.seat,
+        seed=arguments.seed,
+        save=arguments.save,
+        color=arguments.color,
+        delay=delay,
+    )
+
+
+def split_bots(text: str) -> list[str]:
+    """The bots of "A,B,C"; a bot's own options, "search:worlds=64,depth=2", stay with it."""
+    import csv
+
+    specs: list[str] = []
+    for part in next(csv.reader([text]), []):
+        is_option = part.partition("=")[0].strip().isidentifier() and "=" in part
+        if is_option and specs and ":" in specs[-1] and not specs[-1].startswith("process:"):
+            specs[-1] += "," + part
+        else:
+            specs.append(part.strip())
+    if not specs or not all(specs):
+        raise ValueError(f"--bots: {text!r} (allowed: bots with commas between, none empty)")
+    return specs
+
+
+def fill_seats(specs: Sequence[str], rules: Rules) -> list[str]:
+    """A bot for every seat but one, the last repeated; ValueError where there are too many."""
+    others = rules.num_players - 1
+    if len(specs) > others:
+        raise ValueError(
+            f"--bots: {len(specs)} bots (allowed: at most {others}, as these rules seat"
+            f" {rules.num_players} and one seat is yours)"
+        )
+    return [*specs, *[specs[-1]] * (others - len(specs))]
+
+
+def _default_bot() -> str:
+    from judgement_env.bots import shipped_models
+
+    return "models/kachuful" if "kachuful" in shipped_models() else "heuristic"
+
+
+def _rules_for(arguments: argparse.Namespace, specs: Sequence[str] | None) -> Rules:
+    """The rules asked for; where nothing fixes the number of players, a seat more than bots."""
+    from judgement_env.rules import make_rules
+
+    changes = rule_changes(arguments)
+    rules = make_rules(arguments.rules)
+    if specs is None or "num_players" in changes or _fixes_players(arguments.rules):
+        return rules.replace(**changes)
+    try:
+        return rules.replace(**changes, num_players=len(specs) + 1)
+    except ValueError as error:
+        if not str(error).startswith("num_players:"):
+            raise
+        too_few = len(specs) + 1 < rules.num_players
+        hint = "; with --num_players=N the last bot fills the seats" if too_few else ""
+        raise ValueError(
+            f"--bots: {len(specs)} and you make {len(specs) + 1} seats: {error}{hint}"
+        ) from None
+
+
+def _fixes_players(rules: str) -> bool:
+    """Whether rules that have been read without fault are a file that sets num_players."""
+    import yaml
+
+    from judgement_env.rules import PRESETS
+
+    if rules in PRESETS or not os.path.isfile(rules):
+        return False
+    with open(rules, encoding="utf-8") as file:
+        return "num_players" in yaml.safe_load(file)
+
+
+# --- replay -----------------------------------------------------------------------------------
+
+
+def _add_replay(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("record", metavar="FILE", help="a record, as `judgement play --save` writes")
+    parser.add_argument("--round", type=int, metavar="N", help="this round only, from 1")
+    parser.add_argument("--step", action="store_true", help="wait for Enter after each trick")
+    parser.add_argument(
+        "--seat", type=int, metavar="N", help="only what this seat could see at each moment"
+    )
+    parser.add_argument("--verify", action="store_true", help="check the record, show no round")
+    _add_screen_options(parser)
+
+
+def _run_replay(arguments: argparse.Namespace) -> int:
+    from judgement_env import replay
+
+    return replay.replay(
+        arguments.record,
+        number=arguments.round,
+        is_stepping=arguments.step,
+        seat=arguments.seat,
+        is_check_only=arguments.verify,
+        color=arguments.color,
+    )
+
+
+# --- rules ------------------------------------------------------------------------------------
+
+
+def _add_rules(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME|FILE",
+        help="a preset or a YAML file to show in full (default: list the presets)",
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="every field, as JSON")
+    form.add_argument("--yaml", action="store_true", help="every field, as a rules file")
+    _add_rule_options(parser, with_file=False)
+
+
+def _run_rules(arguments: argparse.Namespace) -> int:
+    from judgement_env.rules import PRESETS, make_rules
+
+    changes = rule_changes(arguments)
+    if arguments.name is None and not changes:
+        chosen = dict(PRESETS)
+        if not arguments.json and not arguments.yaml:
+            print("\n".join(_preset_list(chosen)))
+            return 0
+        _print_plain({name: rules.to_dict() for name, rules in chosen.items()}, arguments.json)
+        return 0
+    rules = make_rules(arguments.name or "kachuful").replace(**changes)
+    if arguments.json or arguments.yaml:
+        _print_plain(rules.to_dict(), arguments.json)
+    else:
+        print(described(rules))
+    return 0
+
+
+def described(rules: Rules) -> str:
+    """Every rule in words, long lines broken for a terminal of 80 columns."""
+    import textwrap
+
+    indent = " " * 14
+    lines = rules.describe().splitlines()
+    return "\n".join(textwrap.fill(line, 80, subsequent_indent=indent) for line in lines)
+
+
+def _preset_list(presets: Mapping[str, Rules]) -> list[str]:
+    rows = [("preset", "players", "scoring", "cards a hand, round by round")]
+    for name, rules in presets.items():
+        low, high = rules.player_range
+        players = str(low) if low == high else f"{low}-{high}"
+        rows.append((name, players, str(rules.scoring), " ".join(map(str, rules.sizes))))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+        for row in rows
+    ]
+    note = "For 4 players. `judgement rules NAME` shows one in full, `judgement play --rules NAME`"
+    return [*lines, "", note, "plays it; --help lists the rules that can be changed."]
+
+
+def _print_plain(data: Mapping[str, Any], as_json: bool) -> None:
+    if as_json:
+        import json
+
+        fields = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in data.items()]
+        print("{\n" + ",\n".join(fields) + "\n}")
+    else:
+        import yaml
+
+        print(yaml.safe_dump(data, sort_keys=False, default_flow_style=None), end="")
+
+
+# --- arena ------------------------------------------------------------------------------------
+
+
+def _add_arena(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "bots: random, heuristic, models/NAME or the folder of a model, process:COMMAND."
+    parser.add_argument("bots", nargs="+", metavar="BOT", help="two bots or more")
+    parser.add_argument(
+        "--matches", type=int, default=2000, metavar="N", help="of each pairing (default: 2000)"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the deals (default: 1)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    _add_rule_options(parser)
+
+
+def _run_arena(arguments: argparse.Namespace) -> int:
+    from judgement_env import arena
+    from judgement_env.rules import make_rules
+
+    rules = make_rules(arguments.rules).replace(**rule_changes(arguments))
+    is_live = sys.stderr.isatty()
+    result = arena.compare(
+        arguments.bots,
+        rules=rules,
+        matches=arguments.matches,
+        seed=arguments.seed,
+        progress=_show_progress if is_live else None,
+    )
+    if is_live:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    print(result.to_json() if arguments.json else result)
+    return 0
+
+
+def _show_progress(done: int, total: int) -> None:
+    print(f"\r{done:,} of {total:,} matches", end="", file=sys.stderr, flush=True)
+
+
+COMMANDS: Final[Mapping[str, _Command]] = {
+    "play": _Command("play a match against bots in the terminal", _add_play, _run_play),
+    "replay": _Command("check the record of a match and show it", _add_replay, _run_replay),
+    "rules": _Command("list the presets, or show rules in full", _add_rules, _run_rules),
+    "arena": _Command("measure bots against each other", _add_arena, _run_arena),
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

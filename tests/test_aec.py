@@ -1,0 +1,804 @@
+"""The PettingZoo environment: its contract, rewards, options, illegal actions, copies."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pettingzoo
+import pytest
+from pettingzoo.test import api_test, render_test, seed_test
+from pettingzoo.utils import wrappers
+
+from judgement_env import PRESETS, Rules, Table, judgement_v0
+from judgement_env.judgement_v0 import STATE_BLOCKS, STATE_SIZE
+from judgement_env.observation import SIZE, SLICES, as_float
+from judgement_env.table import IllegalActionError
+
+BID = 52
+CASES: dict[str, dict[str, Any]] = {
+    **{name: {"rules": name} for name in PRESETS},
+    "ten players": {"rules": "up-and-down", "num_players": 10},
+    "fingers, two packs": {
+        "rules": {"preset": "kachuful", "bidding": "simultaneous", "packs": 2, "num_players": 3}
+    },
+    "rounds": {"rules": "blind-eight", "episode": "round", "reward": "relative"},
+    "win": {"rules": "oh-hell", "reward": "win", "illegal_action": "random"},
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_contract_warnings() -> Iterator[None]:
+    """PettingZoo's tests warn of masks in dicts and of masks that are all zero, on purpose here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error")
+        for text in (
+            "Observation is not a NumPy array",
+            "Observation space for each agent probably should be",
+            "Action mask numpy array is all zeros",
+            "Action space for each agent",
+        ):
+            warnings.filterwarnings("ignore", message=text)
+        yield
+
+
+def random_action(env: Any, rng: np.random.Generator) -> int:
+    return int(rng.choice(np.flatnonzero(env.observe(env.agent_selection)["action_mask"])))
+
+
+def steps_to_end(env: Any, rng: np.random.Generator) -> Iterator[str]:
+    """Take random legal steps until the episode ends; the agent that took each."""
+    while not any(env.terminations.values()):
+        agent = env.agent_selection
+        env.step(random_action(env, rng))
+        yield agent
+
+
+def seen(env: Any) -> dict[str, Any]:
+    """All that an environment shows, as comparable values."""
+    agents = env.unwrapped.possible_agents
+    return {
+        "observations": [
+            {key: value.tobytes() for key, value in env.observe(agent).items()} for agent in agents
+        ],
+        "agents": list(env.agents),
+        "selection": env.agent_selection,
+        "rewards": dict(env.rewards),
+        "cumulative": dict(env._cumulative_rewards),
+        "terminations": dict(env.terminations),
+        "truncations": dict(env.truncations),
+        "infos": {
+            agent: {key: np.asarray(value).tolist() for key, value in info.items()}
+            for agent, info in env.infos.items()
+        },
+        "state": env.state().tobytes(),
+        "record": env.unwrapped.record(),
+    }
+
+
+# --- PettingZoo's own checks ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_api_test_passes(case: str) -> None:
+    api_test(judgement_v0.env(**CASES[case]), num_cycles=300)
+    api_test(judgement_v0.raw_env(**CASES[case]), num_cycles=300)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_seed_test_passes(case: str) -> None:
+    seed_test(lambda: judgement_v0.env(**CASES[case]), num_cycles=300)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_render_test_passes(case: str, capsys: pytest.CaptureFixture[str]) -> None:
+    render_test(lambda render_mode: judgement_v0.env(**CASES[case], render_mode=render_mode))
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_everything_shown_lies_in_its_space(case: str) -> None:
+    env = judgement_v0.env(**CASES[case])
+    rng = np.random.default_rng(5)
+    for seed in range(3):
+        env.reset(seed=seed)
+        for _ in steps_to_end(env, rng):
+            assert env.state_space.contains(env.state())
+            for agent in env.possible_agents:
+                assert env.observation_space(agent).contains(env.observe(agent))
+
+
+def test_spaces_are_the_same_objects_each_time_and_known_before_reset() -> None:
+    env = judgement_v0.env("kachuful", num_players=3)
+    assert env.possible_agents == ["player_0", "player_1", "player_2"]
+    for agent in env.possible_agents:
+        assert env.observation_space(agent) is env.observation_space(agent)
+        assert env.action_space(agent) is env.action_space(agent)
+        assert env.action_space(agent).n == 79
+        assert list(env.observation_space(agent).spaces) == ["action_mask", "observation"] or list(
+            env.observation_space(agent).spaces
+        ) == ["observation", "action_mask"]
+    assert len({id(env.action_space(agent)) for agent in env.possible_agents}) == 3
+
+
+def test_metadata_name_and_modes() -> None:
+    env = judgement_v0.env()
+    assert str(env) == "judgement_v0"
+    assert env.metadata["name"] == "judgement_v0"
+    assert env.metadata["is_parallelizable"] is False
+    assert env.metadata["render_modes"] == ["human", "ansi"]
+    assert env.metadata["render_fps"] > 0
+
+
+@pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="this PettingZoo has no registry")
+def test_pettingzoo_makes_the_environment_by_its_id() -> None:
+    env = pettingzoo.make("aec", "judgement/judgement-v0", rules="kachuful", num_players=5)
+    assert len(env.possible_agents) == 5
+    assert str(env.unwrapped) == "judgement_v0"
+
+
+# --- the loop ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_usual_loop_gives_each_agent_the_sum_of_its_rewards(case: str) -> None:
+    env = judgement_v0.env(**CASES[case])
+    rng = np.random.default_rng(1)
+    env.reset(seed=4)
+    received = dict.fromkeys(env.possible_agents, 0.0)
+    given = dict.fromkeys(env.possible_agents, 0.0)
+    for agent in env.agent_iter():
+        observation, reward, terminated, truncated, info = env.last()
+        received[agent] += reward
+        assert not truncated
+        if terminated:
+            assert not info["action_mask"].any() and not observation["action_mask"].any()
+            env.step(None)
+            continue
+        assert np.array_equal(observation["action_mask"], info["action_mask"])
+        env.step(rng.choice(np.flatnonzero(info["action_mask"])))
+        for name, value in env.rewards.items():
+            assert type(value) is float
+            given[name] += value
+    assert env.agents == []
+    assert received == given
+    totals = env.unwrapped.record()["totals"]
+    if env.unwrapped.reward == "points":
+        assert list(given.values()) == totals
+    elif env.unwrapped.reward == "relative":
+        expected = [own - (sum(totals) - own) / (len(totals) - 1) for own in totals]
+        assert list(given.values()) == pytest.approx(expected, abs=1e-9)
+        assert sum(given.values()) == pytest.approx(0, abs=1e-9)
+    else:
+        winners = env.unwrapped.record()["winners"]
+        assert list(given.values()) == [
+            1 / len(winners) if seat in winners else 0 for seat in range(len(totals))
+        ]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_points_go_to_every_seat_when_the_round_is_settled_and_at_no_other_time(name: str) -> None:
+    env = judgement_v0.raw_env(name)
+    env.reset(seed=2)
+    rng = np.random.default_rng(0)
+    settled = 0
+    for _ in steps_to_end(env, rng):
+        rounds = [entry for entry in env.record()["rounds"] if entry["points"] is not None]
+        if len(rounds) > settled:
+            settled += 1
+            assert list(env.rewards.values()) == rounds[-1]["points"]
+        else:
+            assert not any(env.rewards.values())
+    assert settled == len(env.rules.schedule)
+
+
+def test_a_match_is_dealt_and_scored_as_at_a_table() -> None:
+    env = judgement_v0.raw_env("up-and-down", num_players=5)
+    env.reset(seed=9)
+    table = Table(Rules.preset("up-and-down", num_players=5), seed=9)
+    rng = np.random.default_rng(0)
+    while not table.is_over:
+        assert env.agent_selection == f"player_{table.seat}"
+        for seat in range(5):
+            observation = env.observe(f"player_{seat}")
+            assert np.array_equal(observation["observation"], table.view(seat).observation())
+            legal = table.legal() if seat == table.seat else []
+            assert np.flatnonzero(observation["action_mask"]).tolist() == legal
+        action = random_action(env, rng)
+        env.step(action)
+        table.push(action)
+    assert env.record() == table.record()
+
+
+def test_masks_are_in_the_infos_of_every_live_agent() -> None:
+    env = judgement_v0.raw_env("kachuful")
+    env.reset(seed=1)
+    rng = np.random.default_rng(0)
+    for _ in steps_to_end(env, rng):
+        assert list(env.infos) == env.possible_agents
+        for agent, info in env.infos.items():
+            mask = info["action_mask"]
+            assert mask.dtype == np.int8 and mask.shape == (79,)
+            assert np.array_equal(mask, env.observe(agent)["action_mask"])
+            is_to_act = agent == env.agent_selection and not env.terminations[agent]
+            assert mask.any() == is_to_act
+
+
+def test_arrays_once_given_never_change() -> None:
+    env = judgement_v0.raw_env("kachuful")
+    env.reset(seed=1)
+    rng = np.random.default_rng(0)
+    given: list[Any] = []
+    copies: list[Any] = []
+
+    def keep() -> None:
+        arrays = [env.state(), *env.observe(env.agent_selection).values()]
+        arrays += [info["action_mask"] for info in env.infos.values()]
+        given.extend(arrays)
+        copies.extend(array.copy() for array in arrays)
+
+    keep()
+    for _ in steps_to_end(env, rng):
+        keep()
+    env.reset()
+    keep()
+    for array, kept in zip(given, copies, strict=True):
+        assert np.array_equal(array, kept)
+
+
+def test_writing_into_what_was_given_changes_nothing() -> None:
+    env, twin = judgement_v0.raw_env("kachuful"), judgement_v0.raw_env("kachuful")
+    env.reset(seed=1)
+    twin.reset(seed=1)
+    for _ in range(30):
+        for agent in env.agents:
+            env.observe(agent)["action_mask"][:] = 7
+            env.observe(agent)["observation"][:] = 7
+        env.state()[:] = 7
+        assert seen(env) == seen(twin)
+        action = int(np.flatnonzero(twin.observe(twin.agent_selection)["action_mask"])[-1])
+        env.step(action)
+        twin.step(action)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_observing_any_seat_at_any_time_changes_nothing(case: str) -> None:
+    watched, twin = (judgement_v0.raw_env(**CASES[case]) for _ in range(2))
+    watched.reset(seed=3)
+    twin.reset(seed=3)
+    rng = np.random.default_rng(3)
+    for _ in steps_to_end(twin, rng):
+        action = twin.table.actions[-1]
+        for agent in watched.possible_agents:
+            watched.observe(agent)
+        watched.state()
+        watched.record()
+        watched.step(action)
+    assert seen(watched) == seen(twin)
+    while watched.agents:
+        watched.step(None)
+        for agent in watched.possible_agents:
+            assert not watched.observe(agent)["action_mask"].any()
+    assert watched.record() == twin.record()
+    assert watched.state().tobytes() == twin.state().tobytes()
+
+
+def test_integers_of_every_kind_are_taken_as_actions() -> None:
+    results = []
+    for kind in (int, np.int64, np.int32, np.uint8, lambda n: np.array(n), np.int8):
+        env = judgement_v0.env("kachuful")
+        env.reset(seed=1)
+        env.step(kind(BID + 1))
+        results.append(seen(env))
+    assert all(result == results[0] for result in results)
+
+
+# --- reset ------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_deals_the_same_and_reset_without_one_goes_on() -> None:
+    env = judgement_v0.env("kachuful")
+    records = []
+    for seed in (5, None, None, 5, None):
+        env.reset(seed=seed)
+        records.append(env.unwrapped.record())
+    assert [(record["seed"], record["match"]) for record in records] == [
+        (5, 0),
+        (5, 1),
+        (5, 2),
+        (5, 0),
+        (5, 1),
+    ]
+    assert records[0] == records[3] and records[1] == records[4]
+    assert len({str(record["rounds"]) for record in records}) == 3
+    again = Table("kachuful", seed=5, match=2)
+    assert records[2] == again.record()
+
+
+def test_an_environment_never_seeded_draws_its_seed() -> None:
+    envs = [judgement_v0.raw_env() for _ in range(2)]
+    for env in envs:
+        env.reset()
+    seeds = [env.record()["seed"] for env in envs]
+    assert seeds[0] != seeds[1]
+    repeat = judgement_v0.raw_env()
+    repeat.reset(seed=seeds[0])
+    assert repeat.record() == envs[0].record()
+
+
+def test_dealer_deals_and_turn_ups_are_taken_from_the_options() -> None:
+    rules = Rules.preset("oh-hell", num_players=3, top=2)
+    env = judgement_v0.raw_env(rules)
+    deals = [[["AS", "KS"], [0, 1], ["2H", "3H"]]]
+    options = {"dealer": np.int64(2), "deals": deals, "turn_ups": ["9D"], "something else": 1}
+    env.reset(seed=1, options=options)
+    entry = env.record()["rounds"][0]
+    assert entry["dealer"] == 2
+    assert env.agent_selection == "player_0"
+    assert entry["hands"] == [["KS", "AS"], ["2C", "3C"], ["2H", "3H"]]
+    assert (entry["turn_up"], entry["trump"]) == ("9D", "D")
+    hand = env.observe("player_1")["observation"][SLICES["hand"]]
+    assert np.flatnonzero(hand).tolist() == [0, 1]
+    env.reset(seed=1, options={"deals": None})
+    assert env.record() == Table(rules, seed=1).record()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dealer": 4}, "dealer: 4 (allowed: a whole number from 0 to 3)"),
+        ({"deals": [[["AS"]] * 4]}, "deals: round 1, seat 0: 1 cards (allowed: 7"),
+        ({"turn_ups": ["AS"]}, "turn_ups: round 1: AS (allowed: null"),
+        ({"round": 2}, "round: 2 (allowed: in episodes of one round only)"),
+    ],
+)
+def test_a_wrong_option_is_named_and_leaves_the_episode_as_it_was(
+    options: dict[str, Any], message: str
+) -> None:
+    env = judgement_v0.raw_env("kachuful")
+    env.reset(seed=1)
+    env.step(BID)
+    before = seen(env)
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        env.reset(seed=2, options=options)
+    assert seen(env) == before
+    env.reset()
+    assert (env.record()["seed"], env.record()["match"]) == (1, 1)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5, "x"])
+@pytest.mark.parametrize("episode", ["match", "round"])
+def test_a_seed_out_of_range_is_named(seed: Any, episode: str) -> None:
+    with pytest.raises(ValueError, match="^seed: "):
+        judgement_v0.env(episode=episode).reset(seed=seed)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_round_episode_is_the_round_asked_for_and_its_record_stands_alone(name: str) -> None:
+    env = judgement_v0.raw_env(name, episode="round")
+    rng = np.random.default_rng(0)
+    for number, plan in enumerate(env.rules.schedule, 1):
+        env.reset(seed=number, options={"round": number})
+        for _ in steps_to_end(env, rng):
+            pass
+        record = env.record()
+        (entry,) = record["rounds"]
+        assert (entry["cards"], entry["blind"]) == (plan.cards, plan.is_blind)
+        if name != "oh-hell":
+            assert entry["trump"] == (None if plan.trump == 4 else "CDHS"[plan.trump])
+        assert Table.from_record(record).record() == record
+        assert entry["points"] == record["totals"]
+
+
+def test_round_episodes_draw_every_round_and_every_dealer() -> None:
+    env = judgement_v0.raw_env("up-and-down", episode="round")
+    env.reset(seed=0)
+    drawn = set()
+    for _ in range(300):
+        (entry,) = env.record()["rounds"]
+        drawn.add((entry["cards"], entry["trump"], entry["dealer"]))
+        env.reset()
+    plans = {
+        (plan.cards, None if plan.trump == 4 else "CDHS"[plan.trump]) for plan in env.rules.schedule
+    }
+    assert {(cards, trump) for cards, trump, _ in drawn} == plans
+    assert {dealer for _, _, dealer in drawn} == {0, 1, 2, 3}
+
+
+def test_round_episodes_deal_as_row_zero_of_a_batch() -> None:
+    from judgement_env import BatchEnv
+
+    env = judgement_v0.raw_env("up-and-down", episode="round")
+    batch = BatchEnv("up-and-down", num_tables=3, seed=6, episode="round")
+    env.reset(seed=6)
+    batch.reset()
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        while True:
+            observation = env.observe(env.agent_selection)
+            assert np.array_equal(observation["observation"], batch.observation[0])
+            assert np.array_equal(observation["action_mask"], batch.action_mask[0])
+            actions = batch.action_mask.argmax(axis=1)
+            actions[0] = random_action(env, rng)
+            env.step(actions[0])
+            batch.step(actions)
+            assert list(env.rewards.values()) == batch.reward[0].tolist()
+            if batch.done[0]:
+                assert all(env.terminations.values())
+                break
+        env.reset()
+
+
+@pytest.mark.parametrize("number", [0, 8, -1, 1.0, "1"])
+def test_a_round_that_is_not_in_the_schedule_is_refused(number: Any) -> None:
+    env = judgement_v0.raw_env("kachuful", episode="round")
+    with pytest.raises(ValueError, match=re.escape("(allowed: a whole number from 1 to 7)")):
+        env.reset(seed=1, options={"round": number})
+
+
+# --- the constructor --------------------------------------------------------------------------
+
+
+def test_rules_may_be_a_name_rules_a_dict_or_a_file(tmp_path: Any) -> None:
+    path = tmp_path / "house.yaml"
+    path.write_text("preset: kachuful\nnum_players: 5\nhook: false\n", encoding="utf-8")
+    rules = Rules.preset("kachuful", num_players=5, hook=False)
+    for given in (rules, rules.to_dict(), str(path), path):
+        env = judgement_v0.raw_env(given)
+        assert env.rules == rules
+        assert env.possible_agents == [f"player_{seat}" for seat in range(5)]
+        with pytest.raises(ValueError, match="num_players"):
+            judgement_v0.raw_env(given, num_players=4)
+    assert len(judgement_v0.env("kachuful").possible_agents) == 4
+    assert len(judgement_v0.env("kachuful", num_players=8).possible_agents) == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"reward": "score"}, "reward: 'score' (allowed: points, relative, win)"),
+        ({"episode": "game"}, "episode: 'game' (allowed: match, round)"),
+        ({"illegal_action": None}, "illegal_action: None (allowed: raise, random, end)"),
+        ({"render_mode": "rgb_array"}, "render_mode: 'rgb_array' (allowed: human, ansi)"),
+        ({"rules": "kachufool"}, "rules: 'kachufool'"),
+    ],
+)
+def test_an_argument_out_of_range_is_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        judgement_v0.env(**arguments)
+
+
+# --- illegal actions --------------------------------------------------------------------------
+
+BAD = [-1, 0, 78, 79, 10**30, np.int64(-5)]
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+@pytest.mark.parametrize("bad", [*BAD, None, 52.0, "AS", "bid 1", True, np.array([52]), np.nan])
+def test_an_illegal_action_raises_and_changes_nothing(bad: Any, wrapped: bool) -> None:
+    env = judgement_v0.env() if wrapped else judgement_v0.raw_env()
+    env.reset(seed=1)
+    env.step(BID + 2)
+    before = seen(env)
+    with pytest.raises(IllegalActionError) as caught:
+        env.step(bad)
+    assert isinstance(caught.value, ValueError)
+    text = str(caught.value)
+    seat = env.agent_selection.removeprefix("player_")
+    assert f"seat {seat} may not" in text
+    assert "legal: bid 0, bid 1, bid 2" in text
+    assert seen(env) == before
+    env.step(BID)
+
+
+def test_an_illegal_play_names_the_card_and_the_rule() -> None:
+    rules = Rules.preset("kachuful", num_players=3, cards=[2], trumps=["S"])
+    env = judgement_v0.env(rules)
+    env.reset(options={"dealer": 2, "deals": [[["AH", "2C"], ["KH", "AS"], ["3H", "3C"]]]})
+    for bid in (1, 1, 1):
+        env.step(BID + bid)
+    env.step(38)
+    with pytest.raises(IllegalActionError, match=r"seat 1 may not play AS.*legal: KH"):
+        env.step(51)
+    env.step(37)
+
+
+def test_an_illegal_action_may_be_replaced_by_a_legal_one_that_the_seed_decides() -> None:
+    def played(seed: int) -> tuple[list[int], Any]:
+        env = judgement_v0.env("kachuful", illegal_action="random")
+        env.reset(seed=seed)
+        for agent in env.agent_iter():
+            _, _, terminated, _, info = env.last()
+            if terminated:
+                env.step(None)
+                continue
+            assert info["illegal_action"] == (len(env.unwrapped.table.actions) >= 4)
+            legal = set(env.unwrapped.table.legal())
+            env.step(78)
+            assert env.infos[agent]["illegal_action"] == 1
+            assert env.unwrapped.table.actions[-1] in legal
+        return list(env.unwrapped.table.actions), env.unwrapped.record()
+
+    first, other, again = played(1), played(2), played(1)
+    assert first == again
+    assert first[0] != other[0]
+    assert len(set(first[0][:4])) > 1
+
+
+def test_the_offence_is_forgotten_after_a_legal_action() -> None:
+    env = judgement_v0.raw_env("kachuful", illegal_action="random")
+    env.reset(seed=1, options={"dealer": 3})
+    assert all(info["illegal_action"] == 0 for info in env.infos.values())
+    env.step(0)
+    assert [info["illegal_action"] for info in env.infos.values()] == [1, 0, 0, 0]
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        env.step(random_action(env, rng))
+        assert env.infos["player_0"]["illegal_action"] == 1
+    while env.agent_selection != "player_0":
+        env.step(random_action(env, rng))
+    env.step(random_action(env, rng))
+    assert all(info["illegal_action"] == 0 for info in env.infos.values())
+
+
+@pytest.mark.parametrize("mode", ["random", "end"])
+@pytest.mark.parametrize("bad", [None, 52.0, "AS", np.array([52])])
+def test_what_is_no_integer_raises_in_every_mode(mode: str, bad: Any) -> None:
+    env = judgement_v0.raw_env(illegal_action=mode)
+    env.reset(seed=1)
+    before = seen(env)
+    with pytest.raises(IllegalActionError):
+        env.step(bad)
+    assert seen(env) == before
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_an_illegal_action_may_end_the_episode_for_all(bad: Any) -> None:
+    env = judgement_v0.env("kachuful", illegal_action="end")
+    env.reset(seed=1, options={"dealer": 3})
+    env.step(BID + 1)
+    env.step(bad)
+    assert env.terminations == dict.fromkeys(env.possible_agents, True)
+    assert env.rewards == {"player_0": 0, "player_1": -10, "player_2": 0, "player_3": 0}
+    received = {}
+    for agent in env.agent_iter():
+        observation, reward, terminated, truncated, info = env.last()
+        assert terminated and not truncated
+        assert not observation["action_mask"].any() and not info["action_mask"].any()
+        assert info["illegal_action"] == (agent == "player_1")
+        received[agent] = reward
+        env.step(None)
+    assert received == {"player_0": 0, "player_1": -10, "player_2": 0, "player_3": 0}
+    record = env.unwrapped.record()
+    assert record["winners"] == [] and record["rounds"][0]["bids"] == [1, None, None, None]
+    assert not env.state()[-10:].any()
+    env.reset()
+    assert env.agents == env.possible_agents
+    assert not any(env.terminations.values())
+    other = judgement_v0.env("kachuful", illegal_action="end", illegal_reward=-2.5)
+    other.reset(seed=1)
+    offender = other.agent_selection
+    other.step(bad)
+    assert other.rewards[offender] == -2.5
+
+
+def test_points_given_before_the_episode_is_ended_are_still_received() -> None:
+    env = judgement_v0.raw_env("kachuful", illegal_action="end", illegal_reward=-100)
+    env.reset(seed=3)
+    rng = np.random.default_rng(0)
+    while len(env.record()["rounds"]) == 1:
+        env.step(random_action(env, rng))
+    points = env.record()["rounds"][0]["points"]
+    offender = env.agent_selection
+    env.step(0)
+    expected = [
+        float(own) if f"player_{seat}" != offender else -100 for seat, own in enumerate(points)
+    ]
+    assert list(env._cumulative_rewards.values()) == expected
+
+
+# --- order of calls ---------------------------------------------------------------------------
+
+
+def test_calls_before_reset_and_after_the_end_are_refused() -> None:
+    env = judgement_v0.raw_env("kachuful", render_mode="ansi")
+    for call in (
+        lambda: env.step(BID),
+        lambda: env.observe("player_0"),
+        env.state,
+        env.record,
+        env.render,
+    ):
+        with pytest.raises(RuntimeError, match=r"call reset\(\)"):
+            call()
+    env.reset(seed=1)
+    rng = np.random.default_rng(0)
+    for _ in steps_to_end(env, rng):
+        pass
+    with pytest.raises(ValueError, match="the only valid action is None"):
+        env.step(BID)
+    while env.agents:
+        env.step(None)
+    with pytest.raises(RuntimeError, match=r"call reset\(\)"):
+        env.step(None)
+    env.reset()
+    assert env.agent_selection in env.agents
+    env.step(BID)
+
+
+def test_env_enforces_the_order_of_calls() -> None:
+    env = judgement_v0.env()
+    assert isinstance(env, wrappers.OrderEnforcingWrapper)
+    assert type(env.unwrapped) is judgement_v0.raw_env and env.env is env.unwrapped
+    with pytest.raises(AttributeError, match="cannot be accessed before reset"):
+        _ = env.agent_selection
+
+
+# --- the state --------------------------------------------------------------------------------
+
+
+def state_parts(env: Any) -> dict[str, Any]:
+    state, parts, start = env.state(), {}, 0
+    for block in STATE_BLOCKS:
+        part = state[start : start + block.size].reshape(block.shape)
+        parts[block.name] = part * block.scale if block.name != "public" else part
+        start += block.size
+    assert start == STATE_SIZE == len(state)
+    return parts
+
+
+def test_state_holds_all_hands_of_a_blind_round_and_every_hidden_bid() -> None:
+    rules = Rules.preset(
+        "blind-eight",
+        cards=[1],
+        blind_rounds=[1],
+        bidding="simultaneous",
+        num_players=3,
+        direction="anticlockwise",
+    )
+    env = judgement_v0.env(rules)
+    env.reset(seed=1, options={"dealer": 0, "deals": [[["AS"], ["2C"], ["3D"]]]})
+    env.step(BID + 1)
+    parts = state_parts(env)
+    # Seats in order of play, which runs from 0 to 2 to 1.
+    assert [np.flatnonzero(hand).tolist() for hand in parts["hands"][:3]] == [[51], [14], [0]]
+    assert not parts["hands"][3:].any()
+    assert np.rint(parts["bids"]).tolist() == [0, 2] + [0] * 8
+    assert parts["to_act"].tolist() == [0, 0, 1] + [0] * 7
+    assert np.array_equal(parts["public"], env.observe("player_0")["observation"])
+    assert len(parts["public"]) == SIZE
+
+
+def test_state_tells_two_positions_apart_that_differ_in_one_hidden_card() -> None:
+    env = judgement_v0.env(Rules.preset("kachuful", num_players=3, cards=[1]))
+    states = []
+    for card in ("3D", "4D"):
+        env.reset(seed=1, options={"dealer": 0, "deals": [[["AS"], ["2C"], [card]]]})
+        states.append(env.state())
+    assert (states[0] != states[1]).sum() == 2
+
+
+# --- rendering --------------------------------------------------------------------------------
+
+
+def test_render_shows_the_acting_seat_or_another_and_no_hidden_card(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rules = Rules.preset("kachuful", num_players=3, cards=[2], trumps=["S"])
+    deals = [[["AC", "KC"], ["AD", "KD"], ["AH", "KH"]]]
+    texts = {}
+    for mode in ("ansi", "human"):
+        env = judgement_v0.raw_env(rules, render_mode=mode)
+        env.reset(seed=1, options={"dealer": 2, "deals": deals})
+        texts[mode] = env.render()
+        texts[mode + " 1"] = env.render("player_1")
+    assert texts["human"] is None
+    assert capsys.readouterr().out.strip() == f"{texts['ansi']}\n{texts['ansi 1']}".strip()
+    for key, own in (("ansi", "♣"), ("ansi 1", "♦")):
+        shown = re.findall(r"[AK](?:[♣♦♥]|[CDH]\b)", texts[key])
+        assert {card[1] for card in shown} <= {own, "CDH♣♦♥"["♣♦♥".index(own)]}
+        assert len(set(shown)) >= 2
+
+
+def test_render_without_a_mode_warns_and_shows_nothing() -> None:
+    env = judgement_v0.raw_env()
+    env.reset(seed=1)
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert env.render() is None
+
+
+# --- copies -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+@pytest.mark.parametrize("case", CASES)
+def test_a_copy_in_mid_round_goes_on_with_the_same_match(case: str, wrapped: bool) -> None:
+    make = judgement_v0.env if wrapped else judgement_v0.raw_env
+    env = make(**CASES[case])
+    rng = np.random.default_rng(7)
+    env.reset(seed=7)
+    env.reset()
+    for _ in range(len(env.possible_agents) + 2):
+        if not any(env.terminations.values()):
+            env.step(random_action(env, rng))
+    twins = [copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
+    before = seen(env)
+    start = len(env.unwrapped.table.actions)
+    for _ in steps_to_end(env, rng):
+        pass
+    rest = list(env.unwrapped.table.actions[start:])
+    after = seen(env)
+    env.reset()
+    next_match = seen(env)
+    for twin in twins:
+        assert seen(twin) == before
+        for action in rest:
+            twin.step(action)
+        assert seen(twin) == after
+        twin.reset()
+        assert seen(twin) == next_match
+
+
+def test_a_copy_before_reset_and_in_another_process_works() -> None:
+    env = copy.deepcopy(judgement_v0.env("kachuful"))
+    env.reset(seed=1)
+    env.step(BID + 1)
+    program = (
+        "import pickle, sys\n"
+        "env = pickle.load(sys.stdin.buffer)\n"
+        "env.step(53)\n"
+        "print(env.unwrapped.record()['rounds'][0]['bids'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=pickle.dumps(env), capture_output=True, check=True
+    )
+    env.step(53)
+    assert done.stdout.decode().strip() == str(env.unwrapped.record()["rounds"][0]["bids"])
+
+
+# --- with PettingZoo's wrappers ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ["kachuful", "blind-eight", "rounds"])
+def test_random_play_through_pettingzoos_wrappers(case: str) -> None:
+    env = wrappers.AssertOutOfBoundsWrapper(judgement_v0.raw_env(**CASES[case]))
+    env = wrappers.OrderEnforcingWrapper(wrappers.TerminateIllegalWrapper(env, illegal_reward=-1))
+    for seed in range(3):
+        env.reset(seed=seed)
+        for agent in env.agent_iter():
+            observation, _, terminated, truncated, _ = env.last()
+            is_over = terminated or truncated
+            mask = observation["action_mask"]
+            env.step(None if is_over else env.action_space(agent).sample(mask))
+        record = env.unwrapped.record()
+        assert record["winners"]
+    env.reset(seed=1)
+    env.step(0)
+    assert all(env.terminations.values())
+
+
+def test_unmasked_sampling_is_survived_by_the_tolerant_modes() -> None:
+    from pettingzoo.utils import average_total_reward
+    from pettingzoo.utils.conversions import turn_based_aec_to_parallel
+
+    average_total_reward(judgement_v0.env(illegal_action="random"), max_episodes=2, max_steps=300)
+    parallel = turn_based_aec_to_parallel(
+        wrappers.BaseWrapper(judgement_v0.raw_env(illegal_action="random"))
+    )
+    parallel.reset(seed=1)
+    for _ in range(20):
+        parallel.step({agent: parallel.action_space(agent).sample() for agent in parallel.agents})
+
+
+def test_raw_observations_are_those_of_the_table() -> None:
+    env = judgement_v0.raw_env("oh-hell")
+    env.reset(seed=5)
+    raw = env.table.observe(2)
+    assert np.array_equal(as_float(raw), env.observe("player_2")["observation"])

@@ -1,0 +1,168 @@
+"""What a training run is told: a dataclass of defaults, a YAML file of differences, options.
+
+    >>> load_config(None, ["--seed=3", "--hidden=64,64"]).hidden
+    (64, 64)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """One training run. Times are minutes; shares and rates end where they say, linearly."""
+
+    # The run writes to runs/<name>.
+    name: str = "run"
+    # Preset, rules file, or a mapping of rule fields; a list of them shares out the tables.
+    rules: Any = "kachuful"
+    seed: int = 0
+    # The run ends at the first of the two; 0 = no such limit.
+    decisions: int = 10_000_000
+    minutes: float = 0.0
+    # Tables of each worker, and decisions of each table in one batch.
+    tables: int = 256
+    steps: int = 128
+    # Threads that play and learn side by side; 0 = one for each core this process may use.
+    workers: int = 0
+    device: str = "cpu"
+    hidden: tuple[int, ...] = (256, 256)
+    critic_hidden: tuple[int, ...] = (256, 256)
+    epochs: int = 1
+    # Decisions of one step of the optimiser, over all workers.
+    minibatch: int = 4096
+    learning_rate: float = 1e-3
+    final_learning_rate: float = 0.0
+    clip: float = 0.2
+    entropy: float = 0.05
+    final_entropy: float = 0.0
+    bid_weight: float = 2.0
+    value_weight: float = 0.5
+    gae_lambda: float = 0.95
+    max_gradient: float = 0.5
+    # Weight of the other seats' mean points in the reward: 0 = own points, 1 = the lead over them.
+    relative: float = 1.0
+    # Each batch's weights enter the average that is evaluated and exported with 1 - this.
+    averaging: float = 0.9
+    # Share of tables at which all seats but one are the rule bot.
+    rule_bot_tables: float = 0.0
+    evaluate_every: float = 1.0
+    evaluate_matches: int = 400
+    checkpoint_every: float = 1.0
+
+
+def _checked(config: Config) -> Config:
+    """Return `config`; raise ValueError for a value outside its range."""
+    least = {
+        "decisions": 0,
+        "minutes": 0,
+        "tables": 1,
+        "steps": 8,
+        "workers": 0,
+        "epochs": 1,
+        "minibatch": 64,
+        "learning_rate": 0,
+        "final_learning_rate": 0,
+        "clip": 0.001,
+        "entropy": 0,
+        "final_entropy": 0,
+        "bid_weight": 0,
+        "value_weight": 0,
+        "gae_lambda": 0,
+        "max_gradient": 1e-6,
+        "relative": 0,
+        "averaging": 0,
+        "rule_bot_tables": 0,
+        "evaluate_every": 0,
+        "evaluate_matches": 0,
+        "checkpoint_every": 0,
+        "seed": 0,
+    }
+    most = {"gae_lambda": 1, "relative": 1, "averaging": 0.9999, "rule_bot_tables": 1}
+    for field, low in least.items():
+        value, high = getattr(config, field), most.get(field)
+        if value < low or (high is not None and value > high):
+            allowed = f"at least {low}" if high is None else f"{low} to {high}"
+            raise ValueError(f"{field}: {value} is not {allowed}")
+    for field in ("hidden", "critic_hidden"):
+        if not getattr(config, field) or min(getattr(config, field)) < 1:
+            raise ValueError(f"{field}: {getattr(config, field)} is not a list of widths from 1")
+    if not config.decisions and not config.minutes:
+        raise ValueError("decisions: 0 with minutes 0 would never end; set one of them")
+    if not config.name or "/" in config.name or config.name.startswith("."):
+        raise ValueError(f"name: {config.name!r} is not the name of a folder")
+    return config
+
+
+def _typed(field: dataclasses.Field[Any], value: Any) -> Any:
+    """Return `value` as the type of the field's default; raise ValueError where it is another."""
+    kind = type(field.default)
+    if field.name == "rules":
+        return value
+    if kind is tuple:
+        parts = value.split(",") if isinstance(value, str) else value
+        parts = [parts] if isinstance(parts, int) else parts
+        try:
+            return tuple(int(part) for part in parts)
+        except (TypeError, ValueError):
+            raise ValueError(f"{field.name}: {value!r} is not a list of whole numbers") from None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is float and is_number:
+        return float(value)
+    if kind is int and is_number and value == int(value):
+        return int(value)
+    if kind is str and isinstance(value, str):
+        return value
+    raise ValueError(f"{field.name}: {value!r} is not of type {kind.__name__}")
+
+
+def config_from(values: Mapping[str, Any]) -> Config:
+    """Return the defaults with `values` over them; ValueError for unknown fields, wrong values."""
+    fields = {field.name: field for field in dataclasses.fields(Config)}
+    for name in values:
+        if name not in fields:
+            near = difflib.get_close_matches(name, fields, n=1)
+            hint = f"; did you mean {near[0]}?" if near else f"; fields are {', '.join(fields)}"
+            raise ValueError(f"{name}: no such field of a training config{hint}")
+    return _checked(Config(**{name: _typed(fields[name], v) for name, v in values.items()}))
+
+
+def load_config(path: str | Path | None, options: Sequence[str] = ()) -> Config:
+    """Return the config of a YAML file with ``--field=value`` options over it.
+
+    Raises ValueError naming the file or option and what is wrong with it, FileNotFoundError where
+    there is no such file.
+    """
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            loaded = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except yaml.YAMLError as error:
+            raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        if loaded is not None and not isinstance(loaded, dict):
+            raise ValueError(f"{path}: holds a {type(loaded).__name__}, not fields and values")
+        values.update(loaded or {})
+    for option in options:
+        name, equals, text = option.removeprefix("--").partition("=")
+        if not option.startswith("--") or not equals:
+            raise ValueError(f"{option}: options have the form --field=value")
+        values[name.replace("-", "_")] = yaml.safe_load(text)
+    try:
+        return config_from(values)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}" if path else str(error)) from None
+
+
+def to_dict(config: Config) -> dict[str, Any]:
+    """Return `config` as plain YAML and JSON types."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in dataclasses.asdict(config).items()
+    }

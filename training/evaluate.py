@@ -1,0 +1,192 @@
+"""Measure a bot: python -m training.evaluate CANDIDATE [OPPONENT …] [options]
+
+The candidate, a run, a checkpoint of one or any bot, plays the opponents from every seat: alone in a
+field of each, as a field against each, and at mixed tables. Prints points a round, bids made and
+matches won with their 95 % intervals. `judgement_env.arena` plays and measures.
+
+    python -m training.evaluate runs/quick heuristic --matches=4000 --json=quick.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from judgement_env import arena
+from judgement_env.arena_result import Result
+from judgement_env.bots import Bot, BotError, make_bot
+from judgement_env.bots.neural import NeuralBot
+from judgement_env.bots.policy import PolicyNetwork
+from judgement_env.cli import RULE_HELP, rule_changes
+from judgement_env.rules import FIELDS, PRESETS, Rules, make_rules
+
+CHECKPOINT = "checkpoint.pt"
+DEFAULT_OPPONENT = "heuristic"
+
+# --- the candidate ----------------------------------------------------------------------------
+
+
+def checkpoint_of(spec: str) -> Path | None:
+    """The checkpoint that `spec` names, a file or the folder of a run; None for another bot."""
+    path = Path(spec)
+    if path.is_file():
+        return path
+    inside = path / CHECKPOINT
+    return inside if inside.is_file() else None
+
+
+def bot_of_checkpoint(path: Path, name: str) -> tuple[Bot, Any]:
+    """The averaged policy of a checkpoint as a bot, and the rules (or list of them) it trained on.
+
+    Raises ValueError where the file is no whole checkpoint or fits this version no longer.
+    """
+    # Only here is torch needed: an exported bot is measured without it.
+    from training.checkpoint import load_checkpoint
+
+    content = load_checkpoint(path)
+    try:
+        weights = {name: tensor.numpy() for name, tensor in content["average"].items()}
+        network = PolicyNetwork(weights)
+    except (KeyError, AttributeError, ValueError) as error:
+        raise ValueError(f"{path}: holds no policy that fits this version: {error}") from None
+    return NeuralBot.from_network(network, name), content.get("config", {}).get("rules")
+
+
+def load_candidate(spec: str, seed: int = 0) -> tuple[Bot, Any]:
+    """The bot that `spec` names, and the rules it was trained on or None.
+
+    Raises ValueError or FileNotFoundError that name the candidate.
+    """
+    checkpoint = checkpoint_of(spec)
+    if checkpoint is not None:
+        return bot_of_checkpoint(checkpoint, spec)
+    path = Path(spec)
+    if path.is_dir() and not (path / "card.json").is_file():
+        raise ValueError(
+            f"candidate: {spec!r} (allowed: a run with its {CHECKPOINT}, a model folder with its"
+            " card.json, or a bot such as heuristic)"
+        )
+    bot = make_bot(spec, seed=seed)
+    card = getattr(bot, "card", None)
+    return bot, card.get("rules") if isinstance(card, dict) else None
+
+
+# --- measuring --------------------------------------------------------------------------------
+
+
+def evaluate(
+    candidate: str,
+    opponents: Sequence[str] = (DEFAULT_OPPONENT,),
+    rules: str | Rules | None = None,
+    changes: dict[str, Any] | None = None,
+    matches: int = 2000,
+    seed: int = 1,
+    progress: arena.Progress | None = None,
+) -> Result:
+    """Play the candidate against each opponent; see `arena.compare` for what comes of it.
+
+    rules: None takes those the candidate was trained on (of several the first), else kachuful.
+    changes: fields of the rules that differ. An opponent named twice counts once.
+    """
+    bot, trained_on = load_candidate(candidate, seed)
+    with bot:
+        trained = trained_on[0] if isinstance(trained_on, list) and trained_on else trained_on
+        made = make_rules(rules or trained or "kachuful").replace(**(changes or {}))
+        # A list would take the bot's own name; the result shall show what was asked for.
+        bot.name = candidate
+        return arena.compare(
+            [bot, *dict.fromkeys(opponents)],
+            made,
+            matches=matches,
+            seed=seed,
+            only_first=True,
+            progress=progress,
+        )
+
+
+# --- command line -----------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line of this module."""
+    parser = _Parser(
+        prog="training.evaluate",
+        usage="python -m training.evaluate CANDIDATE [OPPONENT …] [options]",
+        description="Measure a bot against others, every deal from every seat.",
+        epilog="bots: random, heuristic, models/NAME or the folder of a model, process:COMMAND.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "candidate", metavar="CANDIDATE", help=f"the folder of a run, a {CHECKPOINT}, or a bot"
+    )
+    parser.add_argument(
+        "opponents",
+        metavar="OPPONENT",
+        nargs="*",
+        default=[],
+        help=f"bots; one named again counts once (default: {DEFAULT_OPPONENT})",
+    )
+    parser.add_argument(
+        "--matches", type=int, default=2000, metavar="N", help="of each format (default: 2000)"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the deals (default: 1)")
+    parser.add_argument("--json", metavar="FILE", help="write the result there too; - prints it alone")
+    group = parser.add_argument_group("rules", "Each rule is an option; it wins over --rules.")
+    group.add_argument(
+        "--rules",
+        metavar="NAME|FILE",
+        help=f"{', '.join(PRESETS)}, or a YAML file (default: those it was trained on, or kachuful)",
+    )
+    for name in FIELDS:
+        metavar, text = RULE_HELP[name]
+        options = dict.fromkeys((f"--{name}", f"--{name.replace('_', '-')}"))
+        group.add_argument(
+            *options, dest=f"rule_{name}", metavar=metavar, default=argparse.SUPPRESS, help=text
+        )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    given = make_parser().parse_intermixed_args(arguments)
+    is_live = sys.stderr.isatty()
+    try:
+        result = evaluate(
+            given.candidate,
+            given.opponents or [DEFAULT_OPPONENT],
+            given.rules,
+            rule_changes(given),
+            given.matches,
+            given.seed,
+            _show_progress if is_live else None,
+        )
+        if is_live:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        if given.json not in (None, "-"):
+            Path(given.json).write_text(result.to_json() + "\n", encoding="utf-8")
+    except (ValueError, OSError, BotError) as error:
+        print(f"training.evaluate: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("training.evaluate: interrupted", file=sys.stderr)
+        return 130
+    print(result.to_json() if given.json == "-" else result)
+    return 0
+
+
+def _show_progress(done: int, total: int) -> None:
+    print(f"\r{done:,} of {total:,} matches", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

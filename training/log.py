@@ -1,0 +1,74 @@
+"""What a run says of itself: metrics.csv, TensorBoard events, the progress line."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch.utils.tensorboard import SummaryWriter
+
+from training.config import Config
+from training.rollout import Rollout
+
+
+class Log:
+    """Writes metrics.csv, TensorBoard events and the progress line."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the files, going on where they end."""
+        self.path = folder / "metrics.csv"
+        self.board = SummaryWriter(str(folder / "tensorboard"))  # type: ignore[no-untyped-call]
+        self.is_terminal = sys.stderr.isatty()
+        self.versus: dict[str, float] = {}
+        self.last_line = 0.0
+
+    def write(self, metrics: dict[str, float]) -> None:
+        """Add one row; the file's header is that of its first row."""
+        is_new = not self.path.exists()
+        with self.path.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(metrics))
+            if is_new:
+                writer.writeheader()
+            writer.writerow({name: f"{value:.6g}" for name, value in metrics.items()})
+        for name, value in metrics.items():
+            self.board.add_scalar(name, value, int(metrics["decisions"]))  # type: ignore[no-untyped-call]
+
+    def progress(self, metrics: dict[str, float], left: float, is_due: bool) -> None:
+        """Show how the run stands: a live line on a terminal, else a line each evaluation."""
+        text = (
+            f"{metrics['decisions'] / 1e6:7.2f} M decisions"
+            f"  {metrics['decisions_per_second'] / 1e3:5.1f} k/s"
+            f"  versus rule bots {metrics['versus_points']:+.2f} ±{metrics['versus_error']:.2f}"
+            f" points a round, {metrics['versus_made']:.0%} of bids made"
+            f"  {max(left, 0) / 60:4.1f} min left"
+        )
+        if self.is_terminal:
+            print("\r" + text, end="\n" if is_due else "", file=sys.stderr, flush=True)
+        elif is_due:
+            print(text, file=sys.stderr, flush=True)
+
+
+def self_play_metrics(rollouts: list[Rollout], most_cards: int) -> dict[str, float]:
+    """Return bids made and points per round in self-play by cards, and the share of zero bids."""
+    tallies = [rollout.tally for rollout in rollouts]
+    rounds, made, points = (sum(tally[k] for tally in tallies) for k in range(3))
+    bids: Any = sum(tally.bids for tally in tallies)
+    metrics = {}
+    for cards in range(1, most_cards + 1):
+        metrics[f"made_{cards}"] = made[cards] / rounds[cards] if rounds[cards] else np.nan
+        metrics[f"points_{cards}"] = points[cards] / rounds[cards] if rounds[cards] else np.nan
+    metrics["zero_bids"] = float(bids[:, 0].sum() / max(1, bids.sum()))
+    return metrics
+
+
+def time_left(config: Config, decisions: int, seconds: float) -> float:
+    """Return the seconds to the nearer of the run's limits at its pace so far."""
+    limits = []
+    if config.decisions:
+        limits.append((config.decisions - decisions) * seconds / max(1, decisions))
+    if config.minutes:
+        limits.append(60 * config.minutes - seconds)
+    return min(limits)
