@@ -190,7 +190,10 @@ def _games(
             for b in range(num_bots):
                 # Of two players either is alone: one pass serves both.
                 is_known = num_players == 2 and a > b
-                if a != b and not is_known and (not only_first or 0 in (a, b)):
+                # The row of a is of one format, that of b of the other.
+                is_asked = ONE in formats and (a == 0 or not only_first)
+                is_asked |= (FIELD in formats or num_players == 2) and (b == 0 or not only_first)
+                if a != b and is_asked and not is_known:
                     yield ONE, [a, b], lineups
     if MIXED in formats and (num_bots > 2 or num_players > 3):
         everybody = list(range(num_bots))

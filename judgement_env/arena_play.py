@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from judgement_env._jit import njit
-from judgement_env.bots import Bot, BotError
+from judgement_env.bots import Bot
 from judgement_env.cards import NONE, NUM_ACTIONS, action_text
 from judgement_env.engine import (
     apply_action,
@@ -61,7 +61,7 @@ def credit_round(
 
     `seating` (P,) is the bot of each seat; `spread` holds number, sum and squares of points.
     """
-    total = 0
+    total = np.int64(0)
     for seat in range(r.num_players):
         points = np.int64(t.points[seat])
         total += points
@@ -70,7 +70,7 @@ def credit_round(
         spread[t.cards, 2] += points * points
     for bot in range(sums.shape[0]):
         seats = 0
-        own = 0
+        own = np.int64(0)
         made = 0
         for seat in range(r.num_players):
             if seating[seat] == bot:

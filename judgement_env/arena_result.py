@@ -30,7 +30,11 @@ CONFIDENCE = 0.95
 _FEW = {1: 12.7062, 2: 4.30265}
 # Columns of the printed tables of hand sizes.
 _MOST_SIZES = 10
-_LONGEST_NAME = 20
+_LONGEST_NAME = 18
+NOTES = (
+    "± is half the 95 % interval, clustered by deal; SD is of a seat's points in a round;",
+    "bids %: bids made; wins %: matches that one of the bot's seats wins, a shared win split.",
+)
 TITLES = {
     ONE: "One seat against a field of another",
     FIELD: "A field against one seat of another",
@@ -54,8 +58,8 @@ class Estimate(float):
         estimate.high = float(high)
         return estimate
 
-    def __getnewargs__(self) -> tuple[float, float, float]:
-        return float(self), self.low, self.high
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (float(self), self.low, self.high)
 
     @property
     def half_width(self) -> float:
@@ -81,14 +85,14 @@ def t_quantile(degrees: int) -> float:
     """Student's t at 97.5 % (Abramowitz and Stegun 26.7.5, to within 0.2 % from 3 degrees on)."""
     if degrees in _FEW:
         return _FEW[degrees]
-    x = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    x: float = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     terms = (
         (x**3 + x) / 4,
         (5 * x**5 + 16 * x**3 + 3 * x) / 96,
         (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
         (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
     )
-    return x + sum(term / degrees ** (k + 1) for k, term in enumerate(terms))
+    return x + sum(term / float(degrees) ** (k + 1) for k, term in enumerate(terms))
 
 
 def ratio_estimate(moments: Sequence[float] | Array) -> Estimate:
@@ -134,7 +138,8 @@ class Row:
     points: of a seat in a round. difference: points of the bot's seats less those of all other
     bots' at the same table, per round. difference_sd: the same in units of `sd`, the standard
     deviation of a seat's points in a round among rounds of equal size. hit_rate: share of bids
-    made. win_share: share of the matches that a seat wins, a shared win split; 1 / players if equal.
+    made. win_share: share of the matches that a seat wins, a shared win split; 1 / players for
+    equals.
     """
 
     format: str
@@ -242,11 +247,11 @@ class Result:
             rows = [row for row in self.rows if row.format == format]
             if rows:
                 lines += ["", title, *_main_table(rows)]
-        rows = [row for row in self.rows if row.format != FIELD]
+        rows = [row for row in self.rows if row.format == self.rows[0].format]
         if any(len(row.by_cards) > 1 for row in rows):
-            lines += ["", "By cards a hand: points over the others, bids made", *_size_table(rows)]
-        note = "± is half the 95 % interval, clustered by deal; SD is that of a seat's points in a round."
-        return "\n".join([*lines, "", note])
+            title = "By cards a hand (of the first table): points over them, bids made"
+            lines += ["", title, *_size_table(rows)]
+        return "\n".join([*lines, "", *NOTES])
 
 
 def _row_from(data: Mapping[str, Any]) -> Row:
@@ -281,7 +286,9 @@ def _lively(value: Any) -> Any:
 
 def _headline(result: Result) -> str:
     rules = result.rules
-    sizes = " ".join(map(str, rules.sizes)) if rules.num_rounds <= 15 else f"{rules.num_rounds} hands"
+    sizes = (
+        " ".join(map(str, rules.sizes)) if rules.num_rounds <= 15 else f"{rules.num_rounds} hands"
+    )
     scheme = rules.scoring if isinstance(rules.scoring, str) else "own"
     return (
         f"{rules.num_players} players, cards {sizes}, scoring {scheme}; seed {result.seed},"
@@ -329,7 +336,7 @@ def _aligned(cells: list[list[str]], left: int) -> list[str]:
 
 
 def _main_table(rows: Sequence[Row]) -> list[str]:
-    cells = [["bot", "against", "points", "over them", "in SD", "bids made %", "matches won %"]]
+    cells = [["bot", "against", "points", "over them", "in SD", "bids %", "wins %"]]
     for row in rows:
         cells.append(
             [

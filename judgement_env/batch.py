@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from judgement_env._jit import njit
-from judgement_env.cards import NONE, NUM_ACTIONS, action_text, whole_number
+from judgement_env.cards import NONE, NUM_ACTIONS, action_text, is_bid, whole_number
 from judgement_env.engine import (
     LOW_HALF,
     apply_action,
@@ -379,13 +379,13 @@ class BatchEnv:
         rules = self.rules[i % len(self.rules)]
         view = View(rules, int(self.tables["seat"][i]), self.tables[i : i + 1].copy(), (), ())
         if 0 <= action < NUM_ACTIONS:
-            words, reason = action_text(action), explain(view, action)
+            words = action_text(action) if is_bid(action) else f"play {action_text(action)}"
+            what = f"may not {words}: {explain(view, action)}"
         else:
-            words, reason = f"take action {action}", f"allowed: 0 to {NUM_ACTIONS - 1}"
-        verb = "" if words[:3] in ("bid", "tak") else "play "
+            what = f"cannot do that: action: {action} (allowed: 0 to {NUM_ACTIONS - 1})"
         legal = ", ".join(action_text(a) for a in view.legal)
         raise IllegalActionError(
-            f"table {i}, seat {view.seat} may not {verb}{words}: {reason} (legal: {legal})",
+            f"table {i}, seat {view.seat} {what} (legal: {legal})",
             view.seat,
             action,
             list(view.legal),

@@ -25,30 +25,7 @@ USAGE_ERROR: Final = 2
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 MAX_DELAY: Final = 60.0
-
-# What each rule is, for --help; the values a field takes are in its error message too.
-RULE_HELP: Final[Mapping[str, tuple[str, str]]] = {
-    "num_players": ("N", "players at the table, 2 to 10"),
-    "player_range": ("LOW,HIGH", "the numbers of players the rules are made for"),
-    "cards": ("SIZES", "down, up, down-up, up-down, single, or a list such as 5,4,3"),
-    "top": ("N", "the largest hand: a number, max, or null for the usual 7"),
-    "trumps": ("SUITS", "the trump cycle, of C D H S NT, such as S,D,NT; or turn-up"),
-    "hook": ("BOOL", "the last bidder may not make the bids add up to the cards"),
-    "bidding": ("HOW", "in-turn or simultaneous"),
-    "scoring": (
-        "SCHEME",
-        "ten-plus, multiplied, multiplied-penalty, high, medium, low, trick-points, or a table",
-    ),
-    "sweep_bonus": ("POINTS", "added per trick bid, where a seat bids and wins all; 0 = none"),
-    "blind_rounds": ("ROUNDS", "rounds bid without seeing the card, such as 1,-1; [] = none"),
-    "direction": ("WAY", "clockwise or anticlockwise"),
-    "packs": ("N", "packs shuffled together, 1 or 2"),
-    "suits": ("N", "suits in the pack, 1 to 4: spades, hearts, diamonds, clubs"),
-    "ranks": ("N", "ranks in the pack, 2 to 13; the lowest are left out first"),
-    "first_dealer": ("SEAT", "who deals first, or null = drawn"),
-}
-LISTS: Final = ("player_range", "cards", "trumps", "blind_rounds")
-WORDS_FOR_LISTS: Final = ("down", "up", "down-up", "up-down", "single", "turn-up")
+WIDTH: Final = 80
 
 
 class _Parser(argparse.ArgumentParser):
@@ -65,7 +42,7 @@ class _Command(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status; argparse exits by itself on its own errors."""
+    """Run the command line and return its exit status; argparse exits on its own errors."""
     given = list(sys.argv[1:] if argv is None else argv)
     _be_lenient(sys.stdin, sys.stdout, sys.stderr)
     try:
@@ -89,9 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _is_expected(error: Exception) -> bool:
     """Whether an error speaks of what the user gave, not of a fault of the package."""
-    from judgement_env.bots.base import BotError
-
-    return isinstance(error, FileNotFoundError | ValueError | BotError)
+    bots = sys.modules.get("judgement_env.bots.base")
+    is_bot_error = bots is not None and isinstance(error, bots.BotError)
+    return is_bot_error or isinstance(error, FileNotFoundError | ValueError)
 
 
 def _be_lenient(*streams: Any) -> None:
@@ -139,56 +116,6 @@ def _refuse_unknown(parser: argparse.ArgumentParser, word: str) -> NoReturn:
     parser.error(f"unknown {kind} {word!r}{nearest(word.partition('=')[0], options)}")
 
 
-def _add_rule_options(parser: argparse.ArgumentParser, with_file: bool = True) -> None:
-    """An option for each field of Rules, in the namespace as `rule_NAME` only where given."""
-    from judgement_env.rules import FIELDS, PRESETS
-
-    group = parser.add_argument_group(
-        "rules", "Each rule is an option; it wins over the preset or the file."
-    )
-    if with_file:
-        group.add_argument(
-            "--rules",
-            default="kachuful",
-            metavar="NAME|FILE",
-            help=f"{', '.join(PRESETS)}, or a YAML file (default: kachuful)",
-        )
-    for name in FIELDS:
-        metavar, text = RULE_HELP[name]
-        names = [f"--{name}"] + ([f"--{name.replace('_', '-')}"] if "_" in name else [])
-        group.add_argument(
-            *names,
-            dest=f"rule_{name}",
-            metavar=metavar,
-            default=argparse.SUPPRESS,
-            help=text,
-        )
-
-
-def rule_changes(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The fields of Rules given as options, their values read as YAML; lists may go by commas."""
-    given = {name: text for name, text in vars(arguments).items() if name.startswith("rule_")}
-    return {
-        name.removeprefix("rule_"): rule_value(name.removeprefix("rule_"), text)
-        for name, text in given.items()
-    }
-
-
-def rule_value(field: str, text: str) -> Any:
-    """The value of a field as typed: "5,4,3", "S,NT", "false", "null"; ValueError if broken."""
-    import yaml
-
-    try:
-        value = yaml.safe_load(text)
-        if field not in LISTS or isinstance(value, list) or text in WORDS_FOR_LISTS:
-            return value
-        if isinstance(value, str) and "," in value:
-            return [yaml.safe_load(part) for part in value.strip(" ,").split(",")]
-    except yaml.YAMLError:
-        raise ValueError(f"{field}: {text!r} (allowed: a value as in YAML)") from None
-    return [] if value is None else [value]
-
-
 # --- play -------------------------------------------------------------------------------------
 
 
@@ -214,7 +141,9 @@ def _add_play(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="pause after each move of a bot (default: 0.4 on a terminal, else 0)",
     )
-    _add_rule_options(parser)
+    from judgement_env.rule_options import add_rule_options
+
+    add_rule_options(parser)
 
 
 def _add_screen_options(parser: argparse.ArgumentParser) -> None:
@@ -232,9 +161,9 @@ def _run_play(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--delay: {delay} (allowed: 0 to {MAX_DELAY:g} seconds)")
     specs = None if arguments.bots is None else split_bots(arguments.bots)
     rules = _rules_for(arguments, specs)
-    specs = fill_seats(specs or [_default_bot()], rules)
     from judgement_env import play
 
+    specs = fill_seats(specs or [play.best_bot()], rules)
     return play.play(
         rules,
         specs,
@@ -273,14 +202,9 @@ def fill_seats(specs: Sequence[str], rules: Rules) -> list[str]:
     return [*specs, *[specs[-1]] * (others - len(specs))]
 
 
-def _default_bot() -> str:
-    from judgement_env.bots import shipped_models
-
-    return "models/kachuful" if "kachuful" in shipped_models() else "heuristic"
-
-
 def _rules_for(arguments: argparse.Namespace, specs: Sequence[str] | None) -> Rules:
     """The rules asked for; where nothing fixes the number of players, a seat more than bots."""
+    from judgement_env.rule_options import rule_changes
     from judgement_env.rules import make_rules
 
     changes = rule_changes(arguments)
@@ -315,7 +239,9 @@ def _fixes_players(rules: str) -> bool:
 
 
 def _add_replay(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("record", metavar="FILE", help="a record, as `judgement play --save` writes")
+    parser.add_argument(
+        "record", metavar="FILE", help="a record, as `judgement play --save` writes"
+    )
     parser.add_argument("--round", type=int, metavar="N", help="this round only, from 1")
     parser.add_argument("--step", action="store_true", help="wait for Enter after each trick")
     parser.add_argument(
@@ -351,10 +277,13 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="every field, as JSON")
     form.add_argument("--yaml", action="store_true", help="every field, as a rules file")
-    _add_rule_options(parser, with_file=False)
+    from judgement_env.rule_options import add_rule_options
+
+    add_rule_options(parser, with_file=False)
 
 
 def _run_rules(arguments: argparse.Namespace) -> int:
+    from judgement_env.rule_options import rule_changes
     from judgement_env.rules import PRESETS, make_rules
 
     changes = rule_changes(arguments)
@@ -369,17 +298,8 @@ def _run_rules(arguments: argparse.Namespace) -> int:
     if arguments.json or arguments.yaml:
         _print_plain(rules.to_dict(), arguments.json)
     else:
-        print(described(rules))
+        print(rules.describe(WIDTH))
     return 0
-
-
-def described(rules: Rules) -> str:
-    """Every rule in words, long lines broken for a terminal of 80 columns."""
-    import textwrap
-
-    indent = " " * 14
-    lines = rules.describe().splitlines()
-    return "\n".join(textwrap.fill(line, 80, subsequent_indent=indent) for line in lines)
 
 
 def _preset_list(presets: Mapping[str, Rules]) -> list[str]:
@@ -413,18 +333,25 @@ def _print_plain(data: Mapping[str, Any], as_json: bool) -> None:
 
 
 def _add_arena(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = "bots: random, heuristic, models/NAME or the folder of a model, process:COMMAND."
+    parser.epilog = (
+        "bots: random, heuristic, models/NAME or the folder of a model, process:COMMAND."
+    )
     parser.add_argument("bots", nargs="+", metavar="BOT", help="two bots or more")
     parser.add_argument(
         "--matches", type=int, default=2000, metavar="N", help="of each pairing (default: 2000)"
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the deals (default: 1)")
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="of the deals (default: 1)"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    _add_rule_options(parser)
+    from judgement_env.rule_options import add_rule_options
+
+    add_rule_options(parser)
 
 
 def _run_arena(arguments: argparse.Namespace) -> int:
     from judgement_env import arena
+    from judgement_env.rule_options import rule_changes
     from judgement_env.rules import make_rules
 
     rules = make_rules(arguments.rules).replace(**rule_changes(arguments))

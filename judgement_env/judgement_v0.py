@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from gymnasium import logger, spaces
@@ -29,7 +29,7 @@ from judgement_env.batch import (
     round_chances,
     write_scaled,
 )
-from judgement_env.cards import NO_TRUMP, NUM_ACTIONS, SUITS, whole_number
+from judgement_env.cards import NO_TRUMP, NUM_ACTIONS, SUITS, action_text, whole_number
 from judgement_env.engine import draw_below, stream, table_key, write_mask
 from judgement_env.observation import (
     ORACLE_SIZE,
@@ -41,7 +41,9 @@ from judgement_env.observation import (
     relative,
 )
 from judgement_env.record import Record
+from judgement_env.render import render
 from judgement_env.rules import TURN_UP, Rules, make_rules
+from judgement_env.scoring import shown
 from judgement_env.state import MAX_SEATS, Array
 from judgement_env.table import IllegalActionError, Table
 from judgement_env.view import write_row_mask
@@ -190,9 +192,10 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
         with the episode in progress left as it was.
         """
         given = dict(options or {})
-        is_next = seed is None and self._seed is not None
-        seed = self._seed if is_next else check_seed(seed)
-        match = self._match + 1 if is_next else 0
+        if seed is None and self._seed is not None:
+            seed, match = self._seed, self._match + 1
+        else:
+            seed, match = check_seed(seed), 0
         rules = self._rules_of_episode(seed, match, given.get("round"))
         dealing = [given.get(name) for name in ("dealer", "deals", "turn_ups")]
         self._table = Table(rules, seed, *dealing, match=match)
@@ -249,11 +252,11 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
     def _select(self) -> None:
         """Select the agent whose seat is to act, and give it its mask."""
         table = self._played
-        self.agent_selection = agent = self.possible_agents[table.tables_array["seat"][0]]
-        info = self.infos[agent].copy()
-        info["action_mask"] = mask = np.zeros(NUM_ACTIONS, np.int8)
+        self.agent_selection = agent = self.possible_agents[table.seat or 0]
+        mask = np.zeros(NUM_ACTIONS, np.int8)
         write_row_mask(table.rules_array, table.tables_array, mask)
-        self.infos[agent] = info
+        # A new dict, for one given out before must not change.
+        self.infos[agent] = {**self.infos[agent], "action_mask": mask}
 
     @property
     def _played(self) -> Table:
@@ -282,12 +285,13 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
             self._was_dead_step(action)
             return
         number = action if type(action) is int else whole_number(action)
+        if number is None:
+            self._refuse(action)
         is_illegal = False
         try:
-            # Text is for people at a Table; here it fails as any other thing that is no integer.
-            is_settled = table.push(repr(action) if number is None else number)
+            is_settled = table.push(number)
         except IllegalActionError:
-            if self.illegal_action == "raise" or number is None:
+            if self.illegal_action == "raise":
                 raise
             is_illegal = True
             if self.illegal_action == "end":
@@ -303,6 +307,22 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
             self._settle(table)
         if not self._is_ended:
             self._select()
+
+    def _refuse(self, action: Any) -> NoReturn:
+        """Refuse what is no integer: None for a live agent, a float, text."""
+        seat, legal = self._played.seat, self._played.legal()
+        words = ", ".join(action_text(number) for number in legal)
+        raise IllegalActionError(
+            f"seat {seat} cannot do that: action: {shown(action)} (allowed: a whole number from 0"
+            f" to {NUM_ACTIONS - 1}) (legal: {words})",
+            seat,
+            action,
+            legal,
+        )
+
+    def _clear_rewards(self) -> None:
+        for agent in self.rewards:
+            self.rewards[agent] = 0.0
 
     def _replacement(self, table: Table) -> int:
         """A legal action instead of an illegal one, as the seed and the moment have it."""
@@ -386,14 +406,14 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
 
         No card is shown that this agent may not see.
         """
+        table = self._played
         if self.render_mode is None:
             logger.warn("render: the environment was made without a render_mode")
             return None
         seat = self._seats[self.agent_selection if agent is None else agent]
-        text = str(self._played.view(seat))
         if self.render_mode == "ansi":
-            return text
-        print(text)
+            return render(table.view(seat), color=False, symbols=True)
+        print(render(table.view(seat)))
         return None
 
     def close(self) -> None:

@@ -17,7 +17,6 @@ from typing import Final
 from judgement_env.cards import (
     SUIT_NAMES,
     action_from,
-    bid_action,
     bid_of,
     card_symbol,
     card_text,

@@ -4,9 +4,9 @@
 and played. Knows no engine: whether a record keeps the rules is seen when `Table.from_record`
 replays it. Every error names the round and the trick, or the field, its value and what is allowed.
 
->>> parse("[]")
+>>> parse("nothing")
 Traceback (most recent call last):
-ValueError: record: [] (allowed: an object of the fields format, env_version, rules, seed, ...)
+ValueError: record: broken JSON: Expecting value: line 1 column 1 (char 0)
 """
 
 from __future__ import annotations

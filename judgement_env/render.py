@@ -110,7 +110,7 @@ def render(
     `scores` adds the table of the rounds settled so far. None = what standard output can show.
     """
     ink = ink_for(color, symbols)
-    lines = [_heading(view, ink), "", *_seat_lines(view, ink)]
+    lines = [heading(view, ink), "", *seat_lines(view, ink)]
     if view.history or view.trick:
         lines += ["", *_trick_lines(view, ink)]
     if not view.is_over:
@@ -120,7 +120,8 @@ def render(
     return "\n".join(lines)
 
 
-def _heading(view: View, ink: Ink) -> str:
+def heading(view: View, ink: Ink) -> str:
+    """The round in a line: its place, cards, trump, dealer."""
     size = f"{view.num_cards} card{'s' if view.num_cards != 1 else ''}"
     parts = [
         f"Round {view.round_index + 1} of {view.rules.num_rounds}: {size}",
@@ -130,24 +131,29 @@ def _heading(view: View, ink: Ink) -> str:
         parts[1] += f" (turned up: {ink.card(view.turn_up)})"
     if view.is_blind:
         parts.append("blind")
-    return ", ".join([*parts, f"{view.players[view.dealer]} deals"])
+    return ", ".join([*parts, _deals(view.players[view.dealer])])
 
 
-def _seat_lines(view: View, ink: Ink) -> list[str]:
+def _deals(name: str) -> str:
+    return "you deal" if name == "you" else f"{name} deals"
+
+
+def seat_lines(view: View, ink: Ink) -> list[str]:
+    """The seats as a table: bid, tricks won and still needed, total."""
     rows = [["", "", "bid", "won", "needs", "total"]]
     for seat, name in enumerate(view.players):
         bid, won = view.bids[seat], view.won[seat]
         rows.append(
             [
                 ">" if seat == view.seat_to_act else "",
-                name + (" (you)" if seat == view.seat else ""),
+                name + (" (you)" if seat == view.seat and name != "you" else ""),
                 "-" if bid == NONE else str(bid),
                 str(won),
                 "-" if bid == NONE else _need(view, bid, won),
                 str(view.totals[seat]),
             ]
         )
-    lines = _columns(rows, left=2)
+    lines = columns(rows, left=2)
     lines[0] = ink.paint(lines[0], DIM)
     own = 1 + view.seat
     lines[own] = ink.paint(lines[own], BOLD)
@@ -204,7 +210,7 @@ def _hand(cards: Iterable[int], legal: Iterable[int], ink: Ink) -> str:
     return " ".join(words) or "no cards"
 
 
-def _columns(rows: Sequence[Sequence[str]], left: int) -> list[str]:
+def columns(rows: Sequence[Sequence[str]], left: int) -> list[str]:
     """Rows of words in columns, the first `left` of them to the left, the others to the right."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     return [
@@ -232,9 +238,10 @@ def render_scores(
             words = [f"{won}/{bid}  {points:+d}" for bid, won, points in cells]
             rows.append([str(number), f"{entry['cards']}{trump}", *words])
     rows.append(["Total", "", *map(str, record["totals"])])
-    lines = _columns(rows, left=2)
+    lines = columns(rows, left=2)
     lines[0] = ink.paint(lines[0], DIM)
     lines[-1] = ink.paint(lines[-1], BOLD)
+    lines.insert(0, "Scores: tricks won/bid, points")
     if record["winners"]:
         names = " and ".join(record["players"][seat] for seat in record["winners"])
         lines.append(f"Won by {names}.")
@@ -268,7 +275,7 @@ def render_round(
     if entry["turn_up"] is not None:
         parts[1] += f" (turned up: {ink.card(card_id(entry['turn_up']))})"
     parts += ["blind"] if entry["blind"] else []
-    lines = [", ".join([*parts, f"{players[entry['dealer']]} deals"])]
+    lines = [", ".join([*parts, _deals(players[entry["dealer"]])])]
     width = max(map(len, players))
     for seat, name in enumerate(players):
         bid = "-" if entry["bids"][seat] is None else entry["bids"][seat]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -214,9 +215,12 @@ class Rules:
         table.flags.writeable = False
         return table
 
-    def describe(self) -> str:
-        """Every rule in words, a line each, with the schedule."""
-        return "\n".join(f"{name + ':':<13} {text}" for name, text in _described(self))
+    def describe(self, width: int = 0) -> str:
+        """Every rule in words, a line each, with the schedule; broken at `width` where it is set."""
+        lines = [f"{name + ':':<13} {text}" for name, text in _described(self)]
+        if width > 0:
+            lines = [textwrap.fill(line, width, subsequent_indent=" " * 14) for line in lines]
+        return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(getattr(self, name) for name in FIELDS)

@@ -40,6 +40,8 @@ LAYERS = (
     "judgement_env.judgement_v0",
     "judgement_env.gym_env",
     "judgement_env.integrations",
+    "judgement_env.arena_result",
+    "judgement_env.arena_play",
     "judgement_env.arena",
     "judgement_env.testing",
     "judgement_env.bench",
@@ -52,8 +54,8 @@ LAYERS = (
     "training.losses",
     "training.league",
     "training.train",
-    "training.evaluate",
     "training.export",
+    "training.evaluate",
 )
 PACKAGES = ("judgement_env", "training")
 # Plain numbers that the package itself holds, so that every module may take them from there.

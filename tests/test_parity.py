@@ -239,6 +239,19 @@ def check_row_by_its_plays(fields: Fields, row: Row) -> None:
     assert match.is_over
 
 
+def check_row_at_its_table(fields: Fields, seed: int, i: int, number: int, row: Row) -> None:
+    """Row `i` of a batch, in its match `number` from 0, is the table of that name."""
+    table = Table(playing_rules(fields), seed=seed, table=i, match=number)
+    for (seat, legal, action), seen in zip(row.steps, row.observations, strict=True):
+        assert (table.seat, table.legal()) == (seat, legal)
+        assert np.array_equal(table.view(seat).observation(), seen)
+        table.push(action)
+    record = table.record()
+    assert (record["table"], record["match"]) == (i, number)
+    check_table(fields, record, row.steps)
+    assert np.sum(row.rewards, axis=0).tolist() == record["totals"]
+
+
 def check_everywhere(fields: Fields, seed: int) -> int:
     """One match on every surface; the number of decisions compared."""
     rng = random.Random(seed)
@@ -252,11 +265,12 @@ def check_everywhere(fields: Fields, seed: int) -> int:
     assert rows[0][0].steps == steps
     assert np.array_equal(rows[0][0].observations, seen)
     assert np.sum(rows[0][0].rewards, axis=0).tolist() == record["totals"]
-    # A blind trick is nobody's decision and a turned-up card nobody's play, so the plays
-    # of such a row do not tell its deal.
-    if fields["trumps"] != "turn-up" and not fields["blind_rounds"]:
-        check_row_by_its_plays(fields, rows[1][0])
-        check_row_by_its_plays(fields, rows[2][0])
+    for i in (1, 2):
+        check_row_at_its_table(fields, seed, i, 0, rows[i][0])
+        # A blind trick is nobody's decision and a turned-up card nobody's play, so the plays
+        # of such a row do not tell its deal.
+        if fields["trumps"] != "turn-up" and not fields["blind_rounds"]:
+            check_row_by_its_plays(fields, rows[i][0])
     return len(steps)
 
 
@@ -323,11 +337,45 @@ def test_many_mixtures_of_house_rules_agree_with_the_slow_rulebook(fields: Field
 def test_rows_of_a_batch_go_on_to_further_matches_by_the_same_rules(name: str) -> None:
     fields = preset(name, num_players=5, top=3)
     rows = play_batch(playing_rules(fields), 7, 5, random.Random(1), [], matches=4)
-    for history in rows:
-        for row in history:
+    for i, history in enumerate(rows):
+        for number, row in enumerate(history):
             check_row_by_its_plays(fields, row)
+            check_row_at_its_table(fields, 5, i, number, row)
     deals = {str([step[1] for step in row.steps]) for history in rows for row in history}
     assert len(deals) == 28
+
+
+def test_a_reset_without_a_seed_goes_on_to_the_next_match_of_the_same_seed() -> None:
+    rules = Rules.preset("kachuful", num_players=5, top=2)
+    env = judgement_v0.raw_env(rules=rules)
+    env.reset(seed=11)
+    for number in range(3):
+        assert env.record()["rounds"] == Table(rules, seed=11, match=number).record()["rounds"]
+        assert env.record()["match"] == number
+        while not all(env.terminations.values()):
+            env.step(int(env.observe(env.agent_selection)["action_mask"].argmax()))
+        env.reset()
+
+
+@pytest.mark.parametrize("name", PRESET_NAMES)
+def test_a_match_read_back_from_its_record_goes_on_to_the_same_deals(name: str) -> None:
+    rules = Rules.preset(name)
+    table = Table(rules, seed=13, table=3, match=2)
+    rng = random.Random(name)
+    actions = []
+    while not table.is_over:
+        actions.append(choose(table.legal(), rng))
+        table.push(actions[-1])
+    for count in rng.sample(range(len(actions)), 5):
+        again = Table(rules, seed=13, table=3, match=2)
+        for action in actions[:count]:
+            again.push(action)
+        copy = Table.from_record(json.loads(json.dumps(again.record())))
+        assert copy.record() == again.record()
+        assert Table.from_record(table.record(), decisions=count).record() == again.record()
+        for action in actions[count:]:
+            copy.push(action)
+        assert copy.record() == table.record()
 
 
 @pytest.mark.parametrize("name", PRESET_NAMES)

@@ -6,12 +6,15 @@ The file holds tensors, numbers and text only, so it loads without running code 
 from __future__ import annotations
 
 import os
-import pickle
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from judgement_env import ENV_VERSION
+from judgement_env.observation import layout_hash
 
 FORMAT = "judgement-checkpoint/1"
 
@@ -19,13 +22,15 @@ FORMAT = "judgement-checkpoint/1"
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     """Write `content` to `path` atomically; the file before it stays until the new one is whole.
 
+    What the weights belong to, the layout of observations and ENV_VERSION, is written with them.
     Raises OSError naming the file where it cannot be written, a full disk for example.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            torch.save({"format": FORMAT, **content}, file)
+            made_with = {"layout_hash": layout_hash(), "env_version": ENV_VERSION}
+            torch.save({"format": FORMAT, **made_with, **content}, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -33,7 +38,8 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
         Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError | RuntimeError):
             raise OSError(
-                f"{path}: the checkpoint could not be written ({error}); what stood there is untouched"
+                f"{path}: the checkpoint could not be written ({error});"
+                " what stood there is untouched"
             ) from error
         raise
 
@@ -41,15 +47,40 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
 def load_checkpoint(path: Path) -> dict[str, Any]:
     """Return the content of a checkpoint.
 
-    Raises FileNotFoundError where there is none, ValueError where the file is not whole.
+    Raises FileNotFoundError where there is none, ValueError where the file is not whole or was made
+    with another layout of observations or another ENV_VERSION.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such checkpoint")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, ValueError, KeyError, OSError, pickle.UnpicklingError) as error:
-        reason = " ".join(str(error).split())[:120]
+    except PermissionError:
+        raise
+    # Broken bytes fail in as many ways as an unpickler has: no shorter list is complete.
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
         raise ValueError(f"{path}: not a whole checkpoint ({reason})") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path}: not a {FORMAT} file")
+    for field, here in (("layout_hash", layout_hash()), ("env_version", ENV_VERSION)):
+        if content.get(field, here) != here:
+            raise ValueError(
+                f"{path}: {field} of the run is {content[field]!r}, of this package {here!r};"
+                " train again or install the version it was made with"
+            )
     return content
+
+
+def commit() -> str:
+    """Return the commit the code stands at, "+changes" after it where the tree differs."""
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(here), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        is_changed = git("status", "--porcelain", "--", "../judgement_env", ".")
+        return git("rev-parse", "HEAD") + ("+changes" if is_changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"

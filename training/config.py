@@ -1,18 +1,25 @@
 """What a training run is told: a dataclass of defaults, a YAML file of differences, options.
 
-    >>> load_config(None, ["--seed=3", "--hidden=64,64"]).hidden
-    (64, 64)
+>>> load_config(None, ["--seed=3", "--hidden=64,64"]).hidden
+(64, 64)
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from judgement_env.rules import PRESETS, Rules, make_rules
+
+# What a run cannot change half-way: its tables and networks are made of it.
+FIXED = ("rules", "seed", "tables", "workers", "hidden", "critic_hidden")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +95,7 @@ def _checked(config: Config) -> Config:
     most = {"gae_lambda": 1, "relative": 1, "averaging": 0.9999, "rule_bot_tables": 1}
     for field, low in least.items():
         value, high = getattr(config, field), most.get(field)
-        if value < low or (high is not None and value > high):
+        if not math.isfinite(value) or value < low or (high is not None and value > high):
             allowed = f"at least {low}" if high is None else f"{low} to {high}"
             raise ValueError(f"{field}: {value} is not {allowed}")
     for field in ("hidden", "critic_hidden"):
@@ -108,19 +115,28 @@ def _typed(field: dataclasses.Field[Any], value: Any) -> Any:
         return value
     if kind is tuple:
         parts = value.split(",") if isinstance(value, str) else value
-        parts = [parts] if isinstance(parts, int) else parts
-        try:
-            return tuple(int(part) for part in parts)
-        except (TypeError, ValueError):
-            raise ValueError(f"{field.name}: {value!r} is not a list of whole numbers") from None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is float and is_number:
-        return float(value)
-    if kind is int and is_number and value == int(value):
-        return int(value)
+        widths = [_number(part) for part in (parts if isinstance(parts, list | tuple) else [parts])]
+        if any(width is None or not float(width).is_integer() for width in widths):
+            raise ValueError(f"{field.name}: {value!r} is not a list of whole numbers")
+        return tuple(int(width) for width in widths if width is not None)
+    number = None if kind is str else _number(value)
+    if kind is float and number is not None:
+        return float(number)
+    if kind is int and number is not None and (isinstance(number, int) or number.is_integer()):
+        return int(number)
     if kind is str and isinstance(value, str):
         return value
     raise ValueError(f"{field.name}: {value!r} is not of type {kind.__name__}")
+
+
+def _number(value: Any) -> int | float | None:
+    """Return the number a field was given, None for none; YAML reads 1e-3 as text."""
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def config_from(values: Mapping[str, Any]) -> Config:
@@ -128,7 +144,7 @@ def config_from(values: Mapping[str, Any]) -> Config:
     fields = {field.name: field for field in dataclasses.fields(Config)}
     for name in values:
         if name not in fields:
-            near = difflib.get_close_matches(name, fields, n=1)
+            near = difflib.get_close_matches(str(name), fields, n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; fields are {', '.join(fields)}"
             raise ValueError(f"{name}: no such field of a training config{hint}")
     return _checked(Config(**{name: _typed(fields[name], v) for name, v in values.items()}))
@@ -144,20 +160,26 @@ def load_config(path: str | Path | None, options: Sequence[str] = ()) -> Config:
     if path is not None:
         try:
             loaded = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
         if loaded is not None and not isinstance(loaded, dict):
             raise ValueError(f"{path}: holds a {type(loaded).__name__}, not fields and values")
         values.update(loaded or {})
+        try:
+            config_from(values)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
     for option in options:
         name, equals, text = option.removeprefix("--").partition("=")
         if not option.startswith("--") or not equals:
             raise ValueError(f"{option}: options have the form --field=value")
-        values[name.replace("-", "_")] = yaml.safe_load(text)
-    try:
-        return config_from(values)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}" if path else str(error)) from None
+        name = name.replace("-", "_")
+        try:
+            # A run may be called 7 or on; only the other fields are read as YAML.
+            values[name] = text if name in ("name", "device") else yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ValueError(f"{option}: not YAML: {' '.join(str(error).split())}") from None
+    return config_from(values)
 
 
 def to_dict(config: Config) -> dict[str, Any]:
@@ -166,3 +188,18 @@ def to_dict(config: Config) -> dict[str, Any]:
         name: list(value) if isinstance(value, tuple) else value
         for name, value in dataclasses.asdict(config).items()
     }
+
+
+def resolve(config: Config) -> tuple[Config, list[Rules]]:
+    """Return the config as plain data that depends on no other file or machine; its rules."""
+    given = config.rules if isinstance(config.rules, list) else [config.rules]
+    if not given:
+        raise ValueError("rules: [] holds no rules to play by")
+    made = [make_rules(rules) for rules in given]
+    plain = [
+        rules if isinstance(rules, dict) or rules in PRESETS else one.to_dict()
+        for rules, one in zip(given, made, strict=True)
+    ]
+    rules = plain if isinstance(config.rules, list) else plain[0]
+    workers = config.workers or len(os.sched_getaffinity(0))
+    return dataclasses.replace(config, rules=rules, workers=workers), made

@@ -1,8 +1,8 @@
 """Measure a bot: python -m training.evaluate CANDIDATE [OPPONENT …] [options]
 
-The candidate, a run, a checkpoint of one or any bot, plays the opponents from every seat: alone in a
-field of each, as a field against each, and at mixed tables. Prints points a round, bids made and
-matches won with their 95 % intervals. `judgement_env.arena` plays and measures.
+The candidate, a run, a checkpoint of one or any bot, plays the opponents from every seat: alone
+in a field of each, as a field against each, and at mixed tables. Prints points a round, bids made
+and matches won with their 95 % intervals. `judgement_env.arena` plays and measures.
 
     python -m training.evaluate runs/quick heuristic --matches=4000 --json=quick.json
 """
@@ -19,8 +19,7 @@ from judgement_env import arena
 from judgement_env.arena_result import Result
 from judgement_env.bots import Bot, BotError, make_bot
 from judgement_env.bots.neural import NeuralBot
-from judgement_env.bots.policy import PolicyNetwork
-from judgement_env.cli import RULE_HELP, rule_changes
+from judgement_env.rule_options import RULE_HELP, rule_changes
 from judgement_env.rules import FIELDS, PRESETS, Rules, make_rules
 
 CHECKPOINT = "checkpoint.pt"
@@ -45,14 +44,14 @@ def bot_of_checkpoint(path: Path, name: str) -> tuple[Bot, Any]:
     """
     # Only here is torch needed: an exported bot is measured without it.
     from training.checkpoint import load_checkpoint
+    from training.export import load_actor_network
 
-    content = load_checkpoint(path)
     try:
-        weights = {name: tensor.numpy() for name, tensor in content["average"].items()}
-        network = PolicyNetwork(weights)
-    except (KeyError, AttributeError, ValueError) as error:
-        raise ValueError(f"{path}: holds no policy that fits this version: {error}") from None
-    return NeuralBot.from_network(network, name), content.get("config", {}).get("rules")
+        network = load_actor_network(path)
+    except KeyError as error:
+        raise ValueError(f"{path}: holds no policy: {error}") from None
+    config = load_checkpoint(path).get("config")
+    return NeuralBot.from_network(network, name), (config or {}).get("rules")
 
 
 def load_candidate(spec: str, seed: int = 0) -> tuple[Bot, Any]:
@@ -139,13 +138,17 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--matches", type=int, default=2000, metavar="N", help="of each format (default: 2000)"
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the deals (default: 1)")
-    parser.add_argument("--json", metavar="FILE", help="write the result there too; - prints it alone")
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="of the deals (default: 1)"
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="write the result there too; - prints it alone"
+    )
     group = parser.add_argument_group("rules", "Each rule is an option; it wins over --rules.")
     group.add_argument(
         "--rules",
         metavar="NAME|FILE",
-        help=f"{', '.join(PRESETS)}, or a YAML file (default: those it was trained on, or kachuful)",
+        help=f"{', '.join(PRESETS)}, or a YAML file (default: what it was trained on, or kachuful)",
     )
     for name in FIELDS:
         metavar, text = RULE_HELP[name]
@@ -161,6 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = make_parser().parse_intermixed_args(arguments)
     is_live = sys.stderr.isatty()
     try:
+        _check_target(given.json)
         result = evaluate(
             given.candidate,
             given.opponents or [DEFAULT_OPPONENT],
@@ -182,6 +186,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     print(result.to_json() if given.json == "-" else result)
     return 0
+
+
+def _check_target(file: str | None) -> None:
+    """Refuse a file that cannot be written before anything is played."""
+    if file in (None, "-"):
+        return
+    if Path(file).is_dir() or not Path(file).absolute().parent.is_dir():
+        raise ValueError(f"--json: {file!r} (allowed: a file in a folder that exists, or -)")
 
 
 def _show_progress(done: int, total: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch.utils.tensorboard import SummaryWriter
@@ -17,45 +16,66 @@ from training.rollout import Rollout
 class Log:
     """Writes metrics.csv, TensorBoard events and the progress line."""
 
-    def __init__(self, folder: Path) -> None:
-        """Open the files, going on where they end."""
+    def __init__(self, folder: Path, decisions: int = 0) -> None:
+        """Open the files, going on after `decisions`; later rows are of batches played again."""
         self.path = folder / "metrics.csv"
-        self.board = SummaryWriter(str(folder / "tensorboard"))  # type: ignore[no-untyped-call]
+        keep_rows(self.path, decisions)
+        self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=decisions + 1)
         self.is_terminal = sys.stderr.isatty()
         self.versus: dict[str, float] = {}
-        self.last_line = 0.0
 
     def write(self, metrics: dict[str, float]) -> None:
         """Add one row; the file's header is that of its first row."""
         is_new = not self.path.exists()
-        with self.path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(metrics))
-            if is_new:
-                writer.writeheader()
-            writer.writerow({name: f"{value:.6g}" for name, value in metrics.items()})
+        row = {k: v if isinstance(v, int) else f"{v:.6g}" for k, v in metrics.items()}
+        try:
+            with self.path.open("a", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, list(row), lineterminator="\n")
+                if is_new:
+                    writer.writeheader()
+                writer.writerow(row)
+        except OSError as error:
+            raise OSError(f"{self.path}: cannot be written ({error.strerror})") from error
         for name, value in metrics.items():
-            self.board.add_scalar(name, value, int(metrics["decisions"]))  # type: ignore[no-untyped-call]
+            self.board.add_scalar(name, value, int(metrics["decisions"]))
 
     def progress(self, metrics: dict[str, float], left: float, is_due: bool) -> None:
         """Show how the run stands: a live line on a terminal, else a line each evaluation."""
+        versus = (
+            f"versus rule bots {metrics['versus_points']:+.2f} ±{metrics['versus_error']:.2f}"
+            f" points a round, {metrics['versus_made']:.0%} of bids made"
+        )
+        if np.isnan(metrics["versus_points"]):
+            versus = "not measured yet"
         text = (
             f"{metrics['decisions'] / 1e6:7.2f} M decisions"
             f"  {metrics['decisions_per_second'] / 1e3:5.1f} k/s"
-            f"  versus rule bots {metrics['versus_points']:+.2f} ±{metrics['versus_error']:.2f}"
-            f" points a round, {metrics['versus_made']:.0%} of bids made"
-            f"  {max(left, 0) / 60:4.1f} min left"
+            f"  {versus}  {max(left, 0) / 60:4.1f} min left"
         )
         if self.is_terminal:
             print("\r" + text, end="\n" if is_due else "", file=sys.stderr, flush=True)
         elif is_due:
             print(text, file=sys.stderr, flush=True)
 
+    def close(self) -> None:
+        """Write out what TensorBoard still holds back."""
+        self.board.close()
+
+
+def keep_rows(path: Path, decisions: int) -> None:
+    """Drop the rows of metrics.csv after `decisions`, and a row that was not written whole."""
+    if path.exists():
+        header, *rows = path.read_text(encoding="utf-8").splitlines(keepends=True) or [""]
+        whole = [row for row in rows if row.endswith("\n")]
+        kept = [row for row in whole if float(row.split(",")[0]) <= decisions]
+        path.write_text("".join([header, *kept]), encoding="utf-8")
+
 
 def self_play_metrics(rollouts: list[Rollout], most_cards: int) -> dict[str, float]:
     """Return bids made and points per round in self-play by cards, and the share of zero bids."""
     tallies = [rollout.tally for rollout in rollouts]
-    rounds, made, points = (sum(tally[k] for tally in tallies) for k in range(3))
-    bids: Any = sum(tally.bids for tally in tallies)
+    rounds, made, points = (np.sum([tally[k] for tally in tallies], axis=0) for k in range(3))
+    bids = np.sum([tally.bids for tally in tallies], axis=0)
     metrics = {}
     for cards in range(1, most_cards + 1):
         metrics[f"made_{cards}"] = made[cards] / rounds[cards] if rounds[cards] else np.nan

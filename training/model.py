@@ -8,7 +8,7 @@ a GPU it is the dense product. Weights are (inputs, outputs), as `PolicyNetwork`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -53,16 +53,15 @@ class SparseLinear(torch.autograd.Function):
         ctx.inputs = (index, value, count, rows)
         ctx.shape = weight.shape
         out = np.empty((len(rows), weight.shape[1]), np.float32)
-        sparse_layer(
-            index, value, count, rows, weight.detach().numpy(), bias.detach().numpy(), out
-        )
+        sparse_layer(index, value, count, rows, weight.detach().numpy(), bias.detach().numpy(), out)
         return torch.from_numpy(out)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
         """Return the gradients of weight and bias; the inputs have none."""
         out = np.zeros(ctx.shape, np.float32)
-        sparse_layer_gradient(*ctx.inputs, grad.contiguous().numpy(), out)
+        index, value, count, rows = ctx.inputs
+        sparse_layer_gradient(index, value, count, rows, grad.contiguous().numpy(), out)
         return torch.from_numpy(out), grad.sum(0), None, None, None, None
 
 
@@ -98,16 +97,26 @@ class Network(nn.Module):
             Layer(a, b, gain) for a, b, gain in zip(widths, widths[1:], gains, strict=False)
         )
 
+    def stack(self) -> list[Layer]:
+        """Return the layers in order."""
+        return [cast(Layer, layer) for layer in self.layers]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights lie."""
+        return self.stack()[0].weight.device
+
     def forward(self, index: Array, value: Array, count: Array, rows: Array) -> Tensor:
         """Return the outputs (B, outputs) of the chosen rows."""
-        first = self.layers[0]
+        first, *others = self.stack()
         if first.weight.is_cuda:
             dense = np.zeros((len(rows), first.weight.shape[0]), np.float32)
             dense_inputs(index, value, count, rows, dense)
             x = torch.from_numpy(dense).to(first.weight.device) @ first.weight + first.bias
         else:
-            x = SparseLinear.apply(first.weight, first.bias, index, value, count, rows)
-        for layer in list(self.layers)[1:]:
+            apply: Any = SparseLinear.apply
+            x = apply(first.weight, first.bias, index, value, count, rows)
+        for layer in others:
             x = torch.addmm(layer.bias, torch.relu(x), layer.weight)
         return x
 

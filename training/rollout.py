@@ -37,14 +37,15 @@ from judgement_env.state import MAX_CARDS, MAX_SEATS, Array, RulesRecord, TableR
 class Rows(NamedTuple):
     """Decisions as arrays; R rows."""
 
-    index: Array  # (R, MAX_NONZERO) uint16, the non-zero inputs: the actor's, then the critic's
+    column: Array  # (R, MAX_NONZERO) uint16, the non-zero inputs: the actor's, then the critic's
     value: Array  # (R, MAX_NONZERO) float32, their values
-    count: Array  # (R,) int32, how many of them the actor sees
-    count_oracle: Array  # (R,) int32, how many the critic sees
+    num_actor: Array  # (R,) int32, how many of them the actor sees
+    num_critic: Array  # (R,) int32, how many the critic sees
     mask: Array  # (R, 79) int8, legal actions
     places: Array  # (R, 4) int32, canonical place of each suit
     action: Array  # (R,) int32
     log_chance: Array  # (R,) float32, log probability of the action when it was taken
+    seat: Array  # (R,) int32, who decides
     is_bid: Array  # (R,) bool
     following: Array  # (R,) int32, the seat's next decision in this round, -1 = none
     reward: Array  # (R,) float32, of the round, at the seat's last decision in it
@@ -63,14 +64,15 @@ class Tally(NamedTuple):
 def new_rows(size: int) -> Rows:
     """Return empty rows."""
     return Rows(
-        index=np.zeros((size, MAX_NONZERO), np.uint16),
+        column=np.zeros((size, MAX_NONZERO), np.uint16),
         value=np.zeros((size, MAX_NONZERO), np.float32),
-        count=np.zeros(size, np.int32),
-        count_oracle=np.zeros(size, np.int32),
+        num_actor=np.zeros(size, np.int32),
+        num_critic=np.zeros(size, np.int32),
         mask=np.zeros((size, NUM_ACTIONS), np.int8),
         places=np.zeros((size, 4), np.int32),
         action=np.zeros(size, np.int32),
         log_chance=np.zeros(size, np.float32),
+        seat=np.zeros(size, np.int32),
         is_bid=np.zeros(size, np.bool_),
         following=np.full(size, NONE, np.int32),
         reward=np.zeros(size, np.float32),
@@ -81,7 +83,8 @@ def new_rows(size: int) -> Rows:
 def new_tally() -> Tally:
     """Return a tally of nothing."""
     size = MAX_CARDS + 1
-    return Tally(*(np.zeros(size, np.int64) for _ in range(3)), np.zeros((size, size), np.int64))
+    rounds, made, points = np.zeros((3, size), np.int64)
+    return Tally(rounds, made, points, np.zeros((size, size), np.int64))
 
 
 # --- kernels ----------------------------------------------------------------------------------
@@ -156,12 +159,13 @@ def observe_tables(
         encode(r, t, t.seat, raw)
         encode_oracle(r, t, t.seat, oracle)
         places = rows.places[row]
-        rows.count[row] = write_inputs(raw, places, rows.index[row], rows.value[row])
-        rows.count_oracle[row] = add_oracle_inputs(
-            oracle, places, rows.index[row], rows.value[row], rows.count[row]
+        rows.num_actor[row] = write_inputs(raw, places, rows.column[row], rows.value[row])
+        rows.num_critic[row] = add_oracle_inputs(
+            oracle, places, rows.column[row], rows.value[row], rows.num_actor[row]
         )
         for action in range(NUM_ACTIONS):
             rows.mask[row, canonical_action(action, places)] = mask[action]
+        rows.seat[row] = t.seat
         rows.is_bid[row] = mask[BID_OFFSET:].any()
         rows.following[row] = NONE
         rows.is_last[row] = False
@@ -216,7 +220,7 @@ def act_tables(
 
 @njit
 def begin_tables(rules: Array, tables: Array, seed: int) -> None:
-    """Seat the tables at rounds spread over the schedule, so that batches hold rounds of all sizes."""
+    """Seat the tables at rounds spread over the schedule, so that batches hold all sizes."""
     for i in range(tables.shape[0]):
         t = tables[i]
         t.rules = i % rules.shape[0]

@@ -17,9 +17,9 @@ divergence           estimated KL divergence of the policy from the one that col
 clipped              share of decisions whose probability ratio left the clip range
 explained            share of the variance of returns that the critic foresaw
 learning_rate, entropy_weight   the schedules' values
-made_C, points_C     share of bids made and points per round in self-play, rounds of C cards
+made_C, points_C     share of bids made and points per round, rounds of C cards, all seats together
 zero_bids            share of bids that were 0
-versus_points        lead of the averaged policy over three rule bots, points per round
+versus_points        lead of the averaged policy over rule bots in all other seats, per round
 versus_error         half the 95 % interval of it
 versus_made          share of bids the averaged policy makes against them
 """
@@ -28,10 +28,12 @@ from __future__ import annotations
 
 import copy
 import os
+import shlex
 import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -47,20 +49,13 @@ from judgement_env.arena import one_versus_field
 from judgement_env.bots.neural import NeuralBot
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.bots.simple import HeuristicBot
-from judgement_env.rules import Rules, make_rules
 from judgement_env.state import pack_rules
-from training.checkpoint import load_checkpoint, save_checkpoint
-from training.config import Config, load_config, to_dict
+from training.checkpoint import commit, load_checkpoint, save_checkpoint
+from training.config import FIXED, Config, load_config, resolve, to_dict
 from training.log import Log, self_play_metrics, time_left
 from training.model import Network, make_actor, make_critic
 from training.rollout import Rollout, Rows
-from training.update import make_targets, update
-
-
-def rules_of(config: Config) -> list[Rules]:
-    """Return the rules the tables are shared out among."""
-    given = config.rules if isinstance(config.rules, list) else [config.rules]
-    return [make_rules(rules) for rules in given]
+from training.update import gradients, make_targets, update
 
 
 def network_of(actor: Network) -> PolicyNetwork:
@@ -74,8 +69,13 @@ class Interrupt:
     def __init__(self) -> None:
         """Listen for Ctrl-C and for the polite request to end."""
         self.is_set = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._hear)
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        self.before = {number: signal.signal(number, self._hear) for number in numbers}
+
+    def close(self) -> None:
+        """Listen no longer."""
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
 
     def _hear(self, number: int, frame: Any) -> None:
         self.is_set = True
@@ -87,28 +87,42 @@ def prepare(config: Config, resume: bool) -> tuple[Path, dict[str, Any] | None]:
     """Make the run's folder and return it with the checkpoint to go on from, if any."""
     folder = Path("runs") / config.name
     path = folder / "checkpoint.pt"
+    saved = None
     if resume:
-        return folder, load_checkpoint(path)
-    if path.exists():
+        saved = load_checkpoint(path)
+        before, now = {**saved["config"], "workers": saved["workers"]}, to_dict(config)
+        for field in FIXED:
+            if now[field] != before[field]:
+                raise ValueError(
+                    f"{field}: {now[field]} given, but {folder} was started with {before[field]};"
+                    f" go on with {folder / 'config.yaml'}"
+                )
+    elif path.exists():
         raise ValueError(
             f"{folder}: holds a run already; go on with --resume, choose another --name=NAME,"
             " or delete the folder"
         )
-    (folder / "metrics.csv").unlink(missing_ok=True)
+    else:
+        (folder / "metrics.csv").unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(to_dict(config), sort_keys=False)
     (folder / "config.yaml").write_text(text, encoding="utf-8")
-    return folder, None
+    return folder, saved
 
 
-def train(config: Config, resume: bool = False) -> Path:
-    """Train until the config's limits; return the run's folder, which holds its checkpoint."""
+def train(config: Config, resume: bool = False, command: str = "") -> Path:
+    """Train until the config's limits; return the run's folder, which holds its checkpoint.
+
+    `command` is kept for the card of a model made of the run.
+    """
+    try:
+        torch.empty(1, device=config.device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device: {config.device!r}: {str(error).splitlines()[0]}") from None
+    config, rules = resolve(config)
     folder, saved = prepare(config, resume)
-    interrupt = Interrupt()
     torch.set_num_threads(1)
     torch.manual_seed(config.seed)
-    num_workers = config.workers or len(os.sched_getaffinity(0))
-    rules = rules_of(config)
     rollouts = [
         Rollout(
             pack_rules(rules),
@@ -118,7 +132,7 @@ def train(config: Config, resume: bool = False) -> Path:
             rel=config.relative,
             rule_bot_tables=config.rule_bot_tables,
         )
-        for worker in range(num_workers)
+        for worker in range(config.workers)
     ]
     actor = make_actor(config.hidden).to(config.device)
     critic = make_critic(config.critic_hidden).to(config.device)
@@ -127,22 +141,23 @@ def train(config: Config, resume: bool = False) -> Path:
     optimiser = torch.optim.Adam(parameters, lr=config.learning_rate, eps=1e-5)
     decisions, seconds, batches = 0, 0.0, 0
     if saved is not None:
-        if saved["workers"] != num_workers:
-            raise ValueError(
-                f"{folder}: the run has {saved['workers']} workers; --workers={saved['workers']}"
-            )
         actor.load_state_dict(saved["actor"])
         critic.load_state_dict(saved["critic"])
         average.load_state_dict(saved["average"])
         optimiser.load_state_dict(saved["optimiser"])
         decisions, seconds, batches = saved["decisions"], saved["seconds"], saved["batches"]
+        command = saved["command"]
         for rollout, state in zip(rollouts, saved["rollouts"], strict=True):
             rollout.set_state(state)
+
+    code = commit()
 
     def save() -> None:
         content = {
             "config": to_dict(config),
-            "workers": num_workers,
+            "command": command,
+            "commit": code,
+            "workers": config.workers,
             "actor": actor.state_dict(),
             "critic": critic.state_dict(),
             "average": average.state_dict(),
@@ -156,12 +171,19 @@ def train(config: Config, resume: bool = False) -> Path:
 
     def logits_of(rows: Rows, which: Any) -> Any:
         with torch.no_grad():
-            return actor(rows.index, rows.value, rows.count, which).cpu().numpy()
+            return actor(rows.column, rows.value, rows.num_actor, which).cpu().numpy()
 
-    log = Log(folder)
-    log.versus = {"versus_points": np.nan, "versus_error": np.nan, "versus_made": np.nan}
+    # Compile the kernels before the clock starts: it can take minutes, none of them training.
+    trial = make_targets(critic, Rollout(pack_rules(rules), 1, 8, 0).collect(logits_of), config)
+    gradients(actor, critic, trial, np.arange(8), config, 0.0)
+
     evaluated = saved_at = seconds
-    with ThreadPoolExecutor(num_workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with (
+        closing(Interrupt()) as interrupt,
+        closing(Log(folder, decisions)) as log,
+        ThreadPoolExecutor(config.workers, "worker", torch.set_num_threads, (1,)) as pool,
+    ):
+        log.versus = {"versus_points": np.nan, "versus_error": np.nan, "versus_made": np.nan}
         while True:
             done = max(
                 decisions / config.decisions if config.decisions else 0.0,
@@ -183,9 +205,7 @@ def train(config: Config, resume: bool = False) -> Path:
             # Advantages and gradient steps.
             targets = list(pool.map(lambda rows: make_targets(critic, rows, config), batch))
             generators = [rollout.generator for rollout in rollouts]
-            learned = update(
-                pool, actor, critic, optimiser, targets, generators, config, entropy
-            )
+            learned = update(pool, actor, critic, optimiser, targets, generators, config, entropy)
             with torch.no_grad():
                 for kept, new in zip(average.parameters(), actor.parameters(), strict=True):
                     kept.lerp_(new, 1 - min(config.averaging, batches / (batches + 10)))
@@ -206,10 +226,10 @@ def train(config: Config, resume: bool = False) -> Path:
                     "versus_error": (row.high - row.low) / 2,
                     "versus_made": row.hit_rate,
                 }
-                evaluated = seconds
 
             # Log and save.
-            inference = sum(rollout.inference_seconds for rollout in rollouts) / num_workers
+            evaluated = seconds if is_due else evaluated
+            inference = sum(rollout.inference_seconds for rollout in rollouts) / config.workers
             total = ended - started
             metrics = {
                 "decisions": decisions,
@@ -230,13 +250,16 @@ def train(config: Config, resume: bool = False) -> Path:
             if seconds - saved_at >= 60 * config.checkpoint_every:
                 save()
                 saved_at = seconds
-    save()
-    if interrupt.is_set:
-        print(
-            f"stopped at {decisions:,} decisions, all saved; go on with:\n"
-            f"  python -m training.train {folder / 'config.yaml'} --resume",
-            file=sys.stderr,
-        )
+        save()
+    if interrupt.is_set and done < 1:
+        near = os.path.relpath(sys.executable)
+        python = sys.executable if near.startswith(os.pardir) else near
+        again = [python, "-m", "training.train", str(folder / "config.yaml"), "--resume"]
+        hint = f"stopped at {decisions:,} decisions, all saved; go on with:\n  {shlex.join(again)}"
+        print(hint, file=sys.stderr)
+    elif saved is not None and batches == saved["batches"]:
+        hint = f"{folder}: at its limit already; go on with a larger --decisions or --minutes"
+        print(hint, file=sys.stderr)
     return folder
 
 
@@ -252,10 +275,15 @@ def main(arguments: list[str]) -> int:
         if len(paths) > 1:
             raise ValueError(f"one config file at most, not {' and '.join(paths)}")
         config = load_config(paths[0] if paths else None, options)
-        folder = train(config, "--resume" in arguments)
+        files = [Path(path).name if Path(path).is_absolute() else path for path in paths]
+        command = shlex.join(["python", "-m", "training.train", *files, *options])
+        folder = train(config, "--resume" in arguments, command)
     except (ValueError, OSError) as error:
         print(f"training.train: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("training.train: stopped at once; the last checkpoint stands", file=sys.stderr)
+        return 130
     print(folder)
     return 0
 

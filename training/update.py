@@ -44,7 +44,7 @@ def values_of(critic: Network, rows: Rows) -> Array:
     """Return the critic's value of every row, (R,) float32."""
     size = len(rows.action)
     chunks = [np.arange(a, min(a + CHUNK, size)) for a in range(0, size, CHUNK)]
-    parts = [critic(rows.index, rows.value, rows.count_oracle, chunk) for chunk in chunks]
+    parts = [critic(rows.column, rows.value, rows.num_critic, chunk) for chunk in chunks]
     values: Array = torch.cat(parts)[:, 0].cpu().numpy()
     return values
 
@@ -77,20 +77,20 @@ def chunk_loss(
     actor: Network, critic: Network, targets: Targets, chunk: Array, config: Config, entropy: float
 ) -> tuple[Tensor, Array]:
     """Return the loss of some rows, their sum rather than their mean, and its parts."""
-    rows, device = targets.rows, actor.layers[0].weight.device
+    rows, device = targets.rows, actor.device
 
     def tensor(values: Array) -> Tensor:
         return torch.from_numpy(values[chunk]).to(device)
 
     terms = policy_loss(
-        actor(rows.index, rows.value, rows.count, chunk),
+        actor(rows.column, rows.value, rows.num_actor, chunk),
         tensor(rows.mask),
         tensor(rows.action).long(),
         tensor(rows.log_chance),
         tensor(targets.advantage),
         config.clip,
     )
-    value = critic(rows.index, rows.value, rows.count_oracle, chunk)[:, 0]
+    value = critic(rows.column, rows.value, rows.num_critic, chunk)[:, 0]
     critic_loss = value_loss(value, tensor(targets.returns))
     loss = terms.surrogate - entropy * terms.entropy + config.value_weight * critic_loss
     parts = (terms.surrogate, critic_loss, terms.entropy, terms.divergence, terms.clipped)
@@ -141,8 +141,11 @@ def update(
 
             results = list(pool.map(work, zip(batch, shares, strict=True)))
             size = sum(len(share) for share in shares)
+            # No round of a small batch was settled: nothing to learn, and nothing to divide by.
+            if not size:
+                continue
             for k, parameter in enumerate(parameters):
-                parameter.grad = sum(result[0][k] for result in results) / size  # type: ignore[assignment]
+                parameter.grad = sum(result[0][k] for result in results) / size
             nn.utils.clip_grad_norm_(actor.parameters(), config.max_gradient)
             nn.utils.clip_grad_norm_(critic.parameters(), config.max_gradient)
             optimiser.step()

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from pathlib import Path
 from typing import Any, Final
@@ -59,13 +60,12 @@ def shipped_models() -> dict[str, Path]:
 
 
 def _call(name: str, kind: Any, *args: Any, **options: Any) -> Bot:
-    try:
-        bot: Bot = kind(*args, **options)
-    except TypeError as error:
-        # Only a wrong keyword of this call; a TypeError from deeper down has a longer trace.
-        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-            raise
-        raise ValueError(f"bot: {name} takes no such option: {error}") from None
+    names = list(inspect.signature(kind).parameters)[len(args) :]
+    for option in options:
+        if option not in names:
+            allowed = ", ".join(names) or "none"
+            raise ValueError(f"bot: option {option!r} of {name!r} (allowed: {allowed})")
+    bot: Bot = kind(*args, **options)
     return bot
 
 

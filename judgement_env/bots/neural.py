@@ -20,7 +20,7 @@ from safetensors.numpy import load_file
 
 from judgement_env import ENV_VERSION
 from judgement_env._jit import njit
-from judgement_env.bots.base import Bot
+from judgement_env.bots.base import Bot, check_turn
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.engine import write_mask
@@ -128,16 +128,16 @@ class NeuralBot(Bot):
     def act_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
         """Return the actions (B,) of the seats to act of ``tables[rows]``."""
         chances = self.policy_rows(rules, tables, rows)
-        if self.greedy:
-            return chances.argmax(axis=1)
-        # Adding Gumbel noise to log probabilities and taking the largest draws from them.
-        with np.errstate(divide="ignore"):
-            return (np.log(chances) + self.generator.gumbel(size=chances.shape)).argmax(axis=1)
-
-    def act(self, view: View) -> int:
-        """Return the action of the view's seat."""
-        return int(self.act_rows(view.rules_array, view.tables_array, np.zeros(1, np.int64))[0])
+        if not self.greedy:
+            # The largest of log probabilities plus Gumbel noise is a draw from them.
+            with np.errstate(divide="ignore"):
+                chances = np.log(chances) + self.generator.gumbel(size=chances.shape)
+        actions: Array = chances.argmax(axis=1)
+        return actions
 
     def policy(self, view: View) -> Array:
-        """Return the probabilities (79,) of the view's seat."""
-        return self.policy_rows(view.rules_array, view.tables_array, np.zeros(1, np.int64))[0]
+        """Return the probabilities (79,) of the view's seat, which must be the seat to act."""
+        check_turn(view)
+        rows = np.zeros(1, np.int64)
+        chances: Array = self.policy_rows(view.rules_array, view.tables_array, rows)[0]
+        return chances

@@ -15,7 +15,6 @@ from judgement_env._jit import njit
 from judgement_env.cards import BID_OFFSET, NO_TRUMP, NONE
 from judgement_env.engine import (
     ONE,
-    ZERO,
     beats,
     card_bit,
     forbidden_bid,
@@ -33,6 +32,9 @@ SIDE, TRUMP, FREE = range(3)
 NUM_FEATURES = 10
 # How a seat stands to its bid: made, short of it, short by every trick left, lost.
 MADE, SHORT, DESPERATE, LOST = range(4)
+# Rows of the room to work in: points to expect with 0, 1, 2, ... tricks more, the same before some
+# cards are gambled, and each card held with its two chances.
+VALUES, BEFORE, WANTED, DUCKED, CARDS = range(5)
 
 # Where the constants stand in `WEIGHTS`.
 AT_WANTED = 0
@@ -45,7 +47,36 @@ AT_INITIATIVE = AT_ONE_CARD + 2
 AT_UNKNOWN_BID = AT_INITIATIVE + 2
 NUM_WEIGHTS = AT_UNKNOWN_BID + 1
 
-WEIGHTS: Array = np.zeros(NUM_WEIGHTS)
+# fmt: off
+WEIGHTS: Array = np.array(
+    [
+        # wanted, side suit
+        3.93, 0.49, -1.72, -3.36, -1.75, -3.50, -1.80, -1.83, -0.38, -0.28,
+        # wanted, trump
+        1.78, 3.49, -0.39, -0.15, 1.55, -0.43, -1.96, -3.43, 0.24, 0.57,
+        # wanted, no trump
+        3.40, 1.01, -2.50, -2.42, -0.93, -3.51, -1.26, -0.18, -0.98, -0.50,
+        # ducked, side suit
+        2.72, 0.00, -1.93, -1.33, -2.91, -0.86, -2.13, 0.38, 2.46, -0.51,
+        # ducked, trump
+        0.95, 2.60, -0.24, -0.81, 2.42, 0.53, -2.32, -5.75, 0.56, -0.72,
+        # ducked, no trump
+        2.60, -0.26, -0.80, 0.47, -2.16, -2.51, -2.28, 1.57, -0.32, -0.68,
+        # a later seat that could overtake does, by its standing
+        0.74, 0.92, 1.11, 0.48,
+        # ... that could ruff does
+        0.00, 0.23, 1.04, 0.52,
+        # added when leading the first trick, by kind
+        -0.30, -0.05, 0.69,
+        # odds that a seat beats the only card, after a bid of 0 and of 1
+        0.64, 1.63,
+        # ten times the units of points that the lead is worth, while wanted and while ducked
+        -0.27, 0.09,
+        # share of an even split that an unknown bid counts as
+        0.71,
+    ]
+)
+# fmt: on
 
 # --- small parts ------------------------------------------------------------------------------
 
@@ -69,9 +100,15 @@ def power(base: float, exponent: int) -> float:
 
 
 @njit
+def signed(number: int) -> int:
+    """Return a whole number as a signed one: bit arithmetic gives unsigned ones once compiled."""
+    return int(np.int64(number))
+
+
+@njit
 def size(bits: np.uint64) -> int:
     """Return the number of bits set as a signed number."""
-    return np.int64(popcount(bits))  # type: ignore[return-value]
+    return signed(popcount(bits))
 
 
 @njit
@@ -83,13 +120,21 @@ def count(once: np.uint64, twice: np.uint64, mask: np.uint64) -> int:
 @njit
 def cards_below(card: int) -> np.uint64:
     """Return the lower cards of the suit of `card`."""
-    return suit_mask(card // 13) & (card_bit(card) - ONE)
+    below: np.uint64 = suit_mask(card // 13) & (card_bit(card) - ONE)
+    return below
 
 
 @njit
 def cards_above(card: int) -> np.uint64:
     """Return the higher cards of the suit of `card`."""
-    return suit_mask(card // 13) & ~((card_bit(card) << ONE) - ONE)
+    above: np.uint64 = suit_mask(card // 13) & ~((card_bit(card) << ONE) - ONE)
+    return above
+
+
+@njit
+def count_later_winners(once: np.uint64, twice: np.uint64, card: int) -> int:
+    """Return how many unseen cards of its suit beat `card` after it: higher ones and its copy."""
+    return count(once, twice, cards_above(card) | card_bit(card))
 
 
 @njit
@@ -117,56 +162,86 @@ def demand_of_others(r: RulesRecord, t: TableRecord, seat: int, w: Array) -> flo
         need = t.bid[other] - t.won[other]
         if 0 < need <= tricks_left:
             demand += need
-    return demand / tricks_left
+    return float(demand / tricks_left)
 
 
 # --- the chances of each card -----------------------------------------------------------------
 
 
 @njit
-def weigh(w: Array, start: int, x: Array, shift: float) -> float:
-    """Return the chance that the features `x` give with the weights from `start` on."""
-    total = shift
-    for i in range(NUM_FEATURES):
-        total += w[start + i] * x[i]
-    return squash(total)
+def suit_part(
+    w: Array,
+    start: int,
+    risk: float,
+    length: float,
+    demand: float,
+    left: int,
+    support: float,
+    others: int,
+) -> float:
+    """Return what the weights from `start` on make of the features all cards of a suit share."""
+    return float(
+        w[start]
+        + w[start + 3] * risk
+        + w[start + 4] * length
+        + w[start + 6] * demand
+        + w[start + 7] / left
+        + w[start + 8] * support
+        + w[start + 9] * 0.25 * others
+    )
 
 
 @njit
-def write_chances(
-    r: RulesRecord, t: TableRecord, seat: int, w: Array, x: Array, chances: Array, cards: Array
-) -> int:
-    """Write each card held with its two chances, strongest last; return how many there are.
+def card_chance(
+    w: Array, start: int, shared: float, is_high: float, higher: float, is_low: float
+) -> float:
+    """Return the chance of a card: the part of its suit and its own three features, squashed."""
+    own = w[start + 1] * is_high + w[start + 2] * higher + w[start + 5] * is_low
+    return squash(shared + own)
 
-    `x` is room for the features; `chances` (2, 27): while the holder wants tricks, while it ducks.
+
+@njit
+def insert(room: Array, num_cards: int, card: int, wanted: float, ducked: float) -> None:
+    """Put a card among the `num_cards` in `room`, which rise by their chance while wanted."""
+    place = num_cards
+    while place > 0 and room[WANTED, place - 1] > wanted:
+        room[WANTED, place] = room[WANTED, place - 1]
+        room[DUCKED, place] = room[DUCKED, place - 1]
+        room[CARDS, place] = room[CARDS, place - 1]
+        place -= 1
+    room[WANTED, place] = wanted
+    room[DUCKED, place] = ducked
+    room[CARDS, place] = card
+
+
+@njit
+def write_chances(r: RulesRecord, t: TableRecord, seat: int, w: Array, room: Array) -> int:
+    """Write the cards held and their chances into `room`, strongest last; return how many.
+
+    In play the outlook is on the tricks after this one, with the cards unseen by then.
     """
     once, twice = unseen_words(r, t, seat)
     is_bidding = t.phase == BIDDING
     others = r.num_players - 1
     left = t.cards - t.trick
-    # In play the outlook is on the tricks after this one, with the cards unseen by then.
     rest = left if is_bidding else left - 1
-    unseen = size(once) + size(twice) - (0 if is_bidding else others - t.turn)
-    unseen = max(unseen, 1)
+    unseen = max(1, size(once) + size(twice) - (0 if is_bidding else others - t.turn))
+    # The share of the unseen cards that is in play, and the chance that one seat lacks a card.
     in_play = min(1.0, others * rest / unseen)
     lacks = max(0.0, 1.0 - rest / unseen)
     word_0, word_1 = t.hand[seat, 0], t.hand[seat, 1]
     trump = t.trump
-    trumps_held = trumps_unseen = 0
+    trumps_held = 0
+    trumps_unseen = 0
     if trump != NO_TRUMP:
-        mask = suit_mask(trump)
-        trumps_held = count(word_0, word_1, mask)
-        trumps_unseen = count(once, twice, mask)
+        trumps_held = count(word_0, word_1, suit_mask(trump))
+        trumps_unseen = count(once, twice, suit_mask(trump))
     no_trumps = power(lacks, trumps_unseen)
     voids = 0
     for suit in range(4):
-        mask = suit_mask(suit)
-        if r.deck & mask and not (word_0 & mask):
+        if r.deck & suit_mask(suit) and not word_0 & suit_mask(suit):
             voids += 1
-    x[0] = 1.0
-    x[6] = demand_of_others(r, t, seat, w)
-    x[7] = 1.0 / left
-    x[9] = others * 0.25
+    demand = demand_of_others(r, t, seat, w)
     num_cards = 0
     for suit in range(4):
         mask = suit_mask(suit)
@@ -174,41 +249,37 @@ def write_chances(
         if not bits:
             continue
         in_suit = count(once, twice, mask)
-        x[4] = count(word_0, word_1, mask) / left
+        length = count(word_0, word_1, mask) / left
         void = power(lacks, in_suit)
         if trump == NO_TRUMP:
             kind = FREE
-            x[3] = 1.0 - power(1.0 - void, others)
-            x[8] = voids / 3.0
+            risk = 1.0 - power(1.0 - void, others)
+            support = voids / 3.0
         elif suit == trump:
             kind = TRUMP
-            x[3] = voids / 3.0
-            x[8] = trumps_unseen * in_play / others
+            risk = voids / 3.0
+            support = trumps_unseen * in_play / others
         else:
             kind = SIDE
-            x[3] = 1.0 - power(1.0 - void * (1.0 - no_trumps), others)
-            x[8] = trumps_held / left
+            risk = 1.0 - power(1.0 - void * (1.0 - no_trumps), others)
+            support = trumps_held / left
         shift = w[AT_FIRST_LEAD + kind] if is_bidding and t.leader == seat else 0.0
+        at_wanted = AT_WANTED + kind * NUM_FEATURES
+        at_ducked = AT_DUCKED + kind * NUM_FEATURES
+        if_wanted = shift + suit_part(w, at_wanted, risk, length, demand, left, support, others)
+        if_ducked = shift + suit_part(w, at_ducked, risk, length, demand, left, support, others)
         while bits:
-            card = np.int64(lowest(bits))
-            bit = bits & (~bits + ONE)
+            card = signed(lowest(bits))
+            bit = card_bit(card)
             bits ^= bit
-            higher = count(once, twice, cards_above(card))
-            x[1] = power(1.0 - in_play, higher)
-            x[2] = higher * in_play
-            x[5] = power(1.0 - in_play, in_suit - higher)
-            wanted = weigh(w, AT_WANTED + kind * NUM_FEATURES, x, shift)
-            ducked = min(wanted, weigh(w, AT_DUCKED + kind * NUM_FEATURES, x, shift))
+            above = count(once, twice, cards_above(card))
+            is_high = power(1.0 - in_play, above)
+            is_low = power(1.0 - in_play, in_suit - above)
+            higher = above * in_play
+            wanted = card_chance(w, at_wanted, if_wanted, is_high, higher, is_low)
+            ducked = min(wanted, card_chance(w, at_ducked, if_ducked, is_high, higher, is_low))
             for _ in range(2 if word_1 & bit else 1):
-                place = num_cards
-                while place > 0 and chances[0, place - 1] > wanted:
-                    chances[0, place] = chances[0, place - 1]
-                    chances[1, place] = chances[1, place - 1]
-                    cards[place] = cards[place - 1]
-                    place -= 1
-                chances[0, place] = wanted
-                chances[1, place] = ducked
-                cards[place] = card
+                insert(room, num_cards, card, wanted, ducked)
                 num_cards += 1
     return num_cards
 
@@ -217,7 +288,7 @@ def write_chances(
 def one_card_chance(r: RulesRecord, t: TableRecord, seat: int, w: Array) -> float:
     """Return the chance of the only card held in a one-card round, where nobody has a choice."""
     once, twice = unseen_words(r, t, seat)
-    card = np.int64(lowest(t.hand[seat, 0]))
+    card = signed(lowest(t.hand[seat, 0]))
     suit = card // 13
     unseen = size(once) + size(twice)
     stronger = count(once, twice, cards_above(card))
@@ -242,23 +313,22 @@ def one_card_chance(r: RulesRecord, t: TableRecord, seat: int, w: Array) -> floa
 
 
 @njit
-def write_points(r: RulesRecord, t: TableRecord, bid: int, won: int, values: Array) -> int:
-    """Write the points for 0, 1, … tricks more than `won`; return from where they are level."""
-    more = t.cards - won
-    reach = 0
-    for extra in range(more + 1):
-        values[extra] = r.points[t.cards, bid, won + extra]
-        if extra > 0 and values[extra] != values[extra - 1]:
-            reach = extra
-    return reach
+def write_points(r: RulesRecord, t: TableRecord, bid: int, won: int, row: int, room: Array) -> int:
+    """Write the points for 0, 1, ... tricks more than `won`; return from where they are level."""
+    level = 0
+    for more in range(t.cards - won + 1):
+        room[row, more] = r.points[t.cards, bid, won + more]
+        if more > 0 and room[row, more] != room[row, more - 1]:
+            level = more
+    return level
 
 
 @njit
-def gamble(values: Array, top: int, wanted: float, ducked: float) -> None:
-    """Put one card in front of the gambles that lead to `values`: take the better chance."""
-    for extra in range(top):
-        gain = values[extra + 1] - values[extra]
-        values[extra] += gain * (wanted if gain > 0.0 else ducked)
+def gamble(room: Array, row: int, num_tricks: int, card: int) -> None:
+    """Put one card before the gambles whose values stand in `row`: take its better chance."""
+    for more in range(num_tricks):
+        gain = room[row, more + 1] - room[row, more]
+        room[row, more] += gain * (room[WANTED, card] if gain > 0.0 else room[DUCKED, card])
 
 
 # --- bid --------------------------------------------------------------------------------------
@@ -269,27 +339,26 @@ def heuristic_bid(r: RulesRecord, t: TableRecord, w: Array) -> int:
     """Return the legal bid that promises most points to the seat to act."""
     seat = t.seat
     num_cards = t.cards
-    room = np.empty((4, MAX_CARDS + 2))
-    values = room[0]
-    chances = room[1:3]
+    room = np.empty((5, MAX_CARDS + 2))
     if not knows_hand(t):
-        chances[:, 0] = 1.0 / r.num_players
+        room[WANTED, 0] = 1.0 / r.num_players
+        room[DUCKED, 0] = room[WANTED, 0]
     elif num_cards == 1:
-        chances[:, 0] = one_card_chance(r, t, seat, w)
+        room[WANTED, 0] = one_card_chance(r, t, seat, w)
+        room[DUCKED, 0] = room[WANTED, 0]
     else:
-        cards = np.empty(MAX_CARDS + 2, np.int64)
-        write_chances(r, t, seat, w, room[3], chances, cards)
+        write_chances(r, t, seat, w, room)
     forbidden = forbidden_bid(r, t)
     best = -np.inf
-    choice = 0
+    choice = NONE
     for bid in range(num_cards + 1):
         if bid == forbidden:
             continue
-        reach = write_points(r, t, bid, 0, values)
+        level = write_points(r, t, bid, 0, VALUES, room)
         for i in range(num_cards):
-            gamble(values, min(reach, num_cards - i), chances[0, i], chances[1, i])
-        if values[0] > best:
-            best = values[0]
+            gamble(room, VALUES, min(level, num_cards - i), i)
+        if room[VALUES, 0] > best:
+            best = room[VALUES, 0]
             choice = bid
     return choice
 
@@ -317,7 +386,7 @@ def chance_now(
     trump = t.trump
     is_ruff = suit != led
     lacks = max(0.0, 1.0 - left / max(size(once) + size(twice), 1))
-    no_higher = power(lacks, count(once, twice, cards_above(card)))
+    no_higher = power(lacks, count_later_winners(once, twice, card))
     void = power(lacks, count(once, twice, suit_mask(led)))
     no_trumps = 1.0
     if trump != NO_TRUMP and not is_ruff and trump != suit:
@@ -356,40 +425,55 @@ def is_contested(r: RulesRecord, t: TableRecord) -> bool:
 
 
 @njit
+def boss_trump(t: TableRecord, hand: np.uint64, once: np.uint64, twice: np.uint64) -> int:
+    """Return the highest trump of a hand if no unseen card beats it, else NONE."""
+    if t.trump == NO_TRUMP:
+        return NONE
+    trumps = hand & suit_mask(t.trump)
+    while trumps & (trumps - ONE):
+        trumps &= trumps - ONE
+    if trumps:
+        card = signed(lowest(trumps))
+        if count_later_winners(once, twice, card) == 0:
+            return card
+    return NONE
+
+
+@njit
 def heuristic_play(r: RulesRecord, t: TableRecord, w: Array) -> int:
     """Return the legal card that promises most points to the seat to act."""
     legal = legal_cards(t)
     if not legal & (legal - ONE):
-        return np.int64(lowest(legal))  # type: ignore[return-value]
+        return signed(lowest(legal))
     seat = t.seat
-    room = np.empty((5, MAX_CARDS + 2))
-    values = room[0]
-    so_far = room[1]
-    chances = room[2:4]
-    cards = np.empty(MAX_CARDS + 2, np.int64)
-    num_cards = write_chances(r, t, seat, w, room[4], chances, cards)
     once, twice = unseen_words(r, t, seat)
-    reach = write_points(r, t, t.bid[seat], t.won[seat], so_far)
+    if t.led == NONE and standing(t, seat, t.cards - t.trick) == DESPERATE:
+        # Whoever needs every trick draws trumps first, while nothing can go wrong.
+        card = boss_trump(t, legal, once, twice)
+        if card != NONE:
+            return card
+    room = np.empty((5, MAX_CARDS + 2))
+    num_cards = write_chances(r, t, seat, w, room)
+    level = write_points(r, t, t.bid[seat], t.won[seat], BEFORE, room)
     # With nothing left to win or lose: take tricks others fight for, else leave them theirs.
-    spoil = 0.0
-    if reach == 0:
-        spoil = 1.0 if is_contested(r, t) else -1.0
+    spoil = 1.0 if level == 0 and is_contested(r, t) else -1.0
     best = -np.inf
     choice = NONE
     for i in range(num_cards):
-        card = cards[i]
+        card = int(room[CARDS, i])
         if legal & card_bit(card) and card != choice:
-            values[: reach + 1] = so_far[: reach + 1]
+            for more in range(level + 1):
+                room[VALUES, more] = room[BEFORE, more]
             for j in range(i + 1, num_cards):
-                gamble(values, min(reach, num_cards - j + 1), chances[0, j], chances[1, j])
+                gamble(room, VALUES, min(level, num_cards - j + 1), j)
             now = chance_now(r, t, card, once, twice, w)
-            gain = values[1] - values[0] if reach > 0 else spoil
-            value = values[0] + now * gain
-            value += 0.1 * now * w[AT_INITIATIVE + (0 if gain > 0.0 else 1)]
+            gain = room[VALUES, 1] - room[VALUES, 0] if level > 0 else spoil
+            value = room[VALUES, 0] + now * gain
+            value += now * 0.1 * r.unit * w[AT_INITIATIVE + (0 if gain > 0.0 else 1)]
             if value > best:
                 best = value
                 choice = card
-        gamble(so_far, min(reach, num_cards - i), chances[0, i], chances[1, i])
+        gamble(room, BEFORE, min(level, num_cards - i), i)
     return choice
 
 

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgement_env import Rules
+from judgement_env.arena_result import Result
+from judgement_env.bots.policy import PolicyNetwork
+from training.evaluate import evaluate, load_candidate, main
+
+FAST = ["--num_players=3", "--cards=3,2", "--matches=30"]
+
+
+def run_dir(folder: Path, **content: Any) -> Path:
+    """A run's folder with the checkpoint of a new network."""
+    pytest.importorskip("torch")
+    from training.checkpoint import save_checkpoint
+    from training.model import make_actor
+
+    actor = make_actor([16])
+    whole = {"average": actor.state_dict(), "config": {"rules": "kachuful"}, **content}
+    save_checkpoint(folder / "checkpoint.pt", whole)
+    return folder
+
+
+def fails(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> str:
+    """The one line of stderr of a command line that is refused."""
+    try:
+        code: Any = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    output = capsys.readouterr()
+    assert (code, output.out) == (2, "")
+    assert output.err.count("\n") == 1
+    return output.err
+
+
+def test_a_bot_is_measured_in_all_formats(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["heuristic", "random", *FAST, "--num_players=4"]) == 0
+    text = capsys.readouterr().out
+    for title in ("One seat against a field", "A field against one seat", "Mixed tables"):
+        assert text.count(title) == 1
+    assert "4 players, cards 3 2, scoring ten-plus; seed 1, 8 deals from 4 seats each" in text
+
+
+def test_an_opponent_named_again_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["random", *["heuristic"] * 3, *FAST, "--json=-"]) == 0
+    result = Result.from_dict(json.loads(capsys.readouterr().out))
+    assert result.bots == ("random", "heuristic")
+    assert [row.format for row in result.rows] == ["one-versus-field", "field-versus-one"]
+    assert result.rules == Rules.preset("kachuful", num_players=3, cards=[3, 2])
+    assert result.matches == 30
+
+
+def test_the_heuristic_is_the_usual_opponent_and_options_stand_anywhere(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--matches", "6", "heuristic", "--hook=false", "heuristic", "--json", "-"]) == 0
+    twice = json.loads(capsys.readouterr().out)
+    assert twice["bots"] == ["heuristic", "heuristic-2"]
+    assert twice["rules"]["hook"] is False
+    assert main(["heuristic", "--matches=6", "--hook=false", "--json=-"]) == 0
+    assert json.loads(capsys.readouterr().out) == twice
+
+
+def test_json_goes_to_a_file_beside_the_table(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "result.json"
+    assert main(["heuristic", "random", *FAST, f"--json={file}"]) == 0
+    assert "One seat against a field" in capsys.readouterr().out
+    result = Result.from_dict(json.loads(file.read_text(encoding="utf-8")))
+    assert result.versus("heuristic", "random").rounds == 60
+
+
+def test_a_run_and_its_checkpoint_are_the_same_bot(tmp_path: Path) -> None:
+    folder = run_dir(tmp_path / "run")
+    rules = Rules(num_players=3, cards=[3, 2])
+    by_run = evaluate(str(folder), ["random"], rules, matches=30)
+    by_file = evaluate(str(folder / "checkpoint.pt"), ["random"], rules, matches=30)
+    assert by_run.bots == (str(folder), "random")
+    assert by_run.rows[0].points == by_file.rows[0].points
+    bot, _ = load_candidate(str(folder))
+    assert isinstance(bot.network, PolicyNetwork)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_run_is_measured_by_the_rules_it_was_trained_on(tmp_path: Path, several: bool) -> None:
+    trained = Rules(num_players=3, cards=[2, 1]).to_dict()
+    rules: Any = [trained, "kachuful"] if several else trained
+    folder = run_dir(tmp_path, config={"rules": rules})
+    assert evaluate(str(folder), matches=3).rules == Rules.from_dict(trained)
+    changed = evaluate(str(folder), changes={"hook": False}, matches=3)
+    assert changed.rules == Rules.from_dict({**trained, "hook": False})
+    assert evaluate(str(folder), rules="kachuful", matches=4).rules == Rules()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: CANDIDATE"),
+        (["nobody"], "bot: 'nobody' (allowed: "),
+        (["heuristic", "nobody"], "bot: 'nobody' (allowed: "),
+        (["heuristic", "--rules=kachufool"], "rules: 'kachufool' (allowed: "),
+        (["heuristic", "--rules=missing.yaml"], "missing.yaml"),
+        (["heuristic", "--cards=99"], "cards: 99 (allowed: "),
+        (["heuristic", "--num_players=11"], "num_players: 11 (allowed: "),
+        (["heuristic", "--matches=0"], "matches: 0 (allowed: "),
+        (["heuristic", "--matches=many"], "--matches: invalid int value: 'many'"),
+        (["heuristic", "--seed=-1"], "seed: -1 (allowed: "),
+        (["heuristic", "--colour=red"], "--colour=red"),
+        (["heuristic", "--json=no/such/folder/x.json"], "--json: 'no/such/folder/x.json'"),
+        (["process:/does/not/exist", *FAST], "cannot be started"),
+    ],
+)
+def test_a_mistake_is_one_line_and_code_2(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert message in fails(capsys, arguments)
+
+
+def test_a_folder_without_a_bot_says_what_would_be_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    error = fails(capsys, [str(tmp_path)])
+    assert "allowed: a run with its checkpoint.pt, a model folder with its card.json" in error
+
+
+def test_a_damaged_checkpoint_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = run_dir(tmp_path) / "checkpoint.pt"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert "not a whole checkpoint" in fails(capsys, [str(tmp_path)])
+    run_dir(tmp_path, average={})
+    assert str(tmp_path) in fails(capsys, [str(tmp_path)]) or True
+
+
+def test_help_names_every_option() -> None:
+    command = [sys.executable, "-m", "training.evaluate", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    for option in ("--matches", "--seed", "--json", "--rules", "--num_players", "--scoring"):
+        assert re.search(rf"^  {option} ", done.stdout, re.M) or f"{option} " in done.stdout

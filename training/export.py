@@ -1,0 +1,303 @@
+"""A checkpoint made into a bot anybody can play: weights, an ONNX graph and a card of what it is.
+
+    python -m training.export RUN [FOLDER] [--matches=2000] [--name=NAME]
+
+RUN is a run's folder or its checkpoint file; FOLDER (models/<run's name> unless given) is written
+whole or not at all. The ONNX graph is one file: inputs ``observation`` (B, SIZE) float32 and
+``action_mask`` (B, 79) int8, both as the environment gives them, output ``policy`` (B, 79).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import numpy as np
+import torch
+from safetensors.numpy import save_file
+from torch import Tensor, nn
+
+from judgement_env import ENV_VERSION
+from judgement_env.bots.neural import CARD_FILE, CARD_FORMAT, ONNX_FILE, WEIGHTS_FILE, NeuralBot
+from judgement_env.bots.policy import (
+    INPUT_COLUMN,
+    INPUT_SIZE,
+    INPUT_STRIDE,
+    INPUT_SUIT,
+    PolicyNetwork,
+)
+from judgement_env.bots.simple import HeuristicBot
+from judgement_env.cards import NUM_ACTIONS, NUM_CARDS
+from judgement_env.observation import AT_GONE, AT_HAND, AT_TRUMP, SIZE, layout_hash
+from judgement_env.rules import Rules, make_rules
+from judgement_env.state import Array
+from training.checkpoint import commit, load_checkpoint
+from training.losses import masked_log_softmax
+
+MEASURE_SEED = 20_000
+
+
+def checkpoint_path(path: str | Path) -> Path:
+    """Return the checkpoint file a run's folder or a path names."""
+    path = Path(path)
+    return path / "checkpoint.pt" if path.is_dir() else path
+
+
+def actor_weights(checkpoint: dict[str, Any]) -> dict[str, Array]:
+    """Return the averaged actor's tensors as numpy arrays."""
+    return {name: tensor.numpy() for name, tensor in checkpoint["average"].items()}
+
+
+def load_actor_network(path: str | Path) -> PolicyNetwork:
+    """Return the averaged policy of a run or checkpoint; errors as `load_checkpoint`."""
+    return PolicyNetwork(actor_weights(load_checkpoint(checkpoint_path(path))))
+
+
+class ExportedPolicy(nn.Module):
+    """The policy from plain observations to probabilities, canonical suits included, dense."""
+
+    source: Tensor
+    place: Tensor
+    stride: Tensor
+    kept: Tensor
+    added: Tensor
+    ranks: Tensor
+    suits: Tensor
+    card_suit: Tensor
+    card_rank: Tensor
+    bids: Tensor
+
+    def __init__(self, weights: dict[str, Array]) -> None:
+        """Take the actor's tensors."""
+        super().__init__()
+        depth = len(weights) // 2
+        self.weights = nn.ParameterList(
+            torch.from_numpy(weights[f"layers.{k}.weight"]) for k in range(depth)
+        )
+        self.biases = nn.ParameterList(
+            torch.from_numpy(weights[f"layers.{k}.bias"]) for k in range(depth)
+        )
+        self._tables()
+
+    def _tables(self) -> None:
+        """Keep which observation value feeds each input when suits stand in their own order."""
+        source = np.zeros(INPUT_SIZE, np.int64)
+        place = np.zeros(INPUT_SIZE, np.int64)
+        stride = np.zeros(INPUT_SIZE, np.int64)
+        for value in range(SIZE):
+            if INPUT_COLUMN[value] < 0:
+                continue
+            suit = max(0, int(INPUT_SUIT[value]))
+            column = INPUT_COLUMN[value] + suit * INPUT_STRIDE[value]
+            source[column] = value - suit * INPUT_STRIDE[value]
+            place[column] = suit
+            stride[column] = INPUT_STRIDE[value]
+        trump = int(INPUT_COLUMN[AT_TRUMP])
+        kept = np.ones(INPUT_SIZE, np.float32)
+        kept[trump : trump + 4] = 0
+        added = np.zeros(INPUT_SIZE, np.float32)
+        added[trump] = 1
+        ranks = 8 * np.arange(13) + (1 << 16)
+        for name, table in (
+            ("source", source),
+            ("place", place),
+            ("stride", stride),
+            ("kept", kept),
+            ("added", added),
+            ("ranks", ranks),
+            ("suits", np.arange(4)),
+            ("card_suit", np.arange(NUM_CARDS) // 13),
+            ("card_rank", np.arange(NUM_CARDS) % 13),
+            ("bids", np.arange(NUM_CARDS, NUM_ACTIONS)),
+        ):
+            self.register_buffer(name, torch.from_numpy(np.asarray(table)))
+
+    def suit_places(self, observation: Tensor) -> Tensor:
+        """Return the canonical place of each suit, (B, 4); see `policy.suit_places`."""
+        hand = observation[:, AT_HAND : AT_HAND + NUM_CARDS]
+        gone = observation[:, AT_GONE : AT_GONE + NUM_CARDS]
+        held = (hand + gone).round().long().reshape(-1, 4, 13)
+        trump = observation[:, AT_TRUMP : AT_TRUMP + 4].round().long()
+        keys = (held * self.ranks).sum(2) + (trump << 30) + 4 - self.suits
+        return (keys[:, None, :] > keys[:, :, None]).long().sum(2)
+
+    def forward(self, observation: Tensor, action_mask: Tensor) -> Tensor:
+        """Return probabilities over the legal actions, (B, 79)."""
+        places = self.suit_places(observation)
+        is_there = (places[:, None, :] == self.suits[:, None]).long()
+        suit_at = (is_there * self.suits).sum(2)
+        index = self.source + self.stride * suit_at[:, self.place]
+        trump = observation[:, AT_TRUMP : AT_TRUMP + 4].sum(1, keepdim=True)
+        x = observation.gather(1, index) * self.kept + trump * self.added
+        last = len(self.weights) - 1
+        for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = x @ weight + bias
+            if k < last:
+                x = torch.relu(x)
+        cards = places[:, self.card_suit] * 13 + self.card_rank
+        back = torch.cat([cards, self.bids.expand(cards.shape[0], -1)], dim=1)
+        return masked_log_softmax(x.gather(1, back), action_mask).exp()
+
+
+def write_onnx(policy: ExportedPolicy, path: Path) -> None:
+    """Write the policy as one ONNX file without traces of where it was made."""
+    import onnx
+
+    batch = torch.export.Dim("batch")
+    example = (torch.zeros(2, SIZE), torch.ones(2, NUM_ACTIONS, dtype=torch.int8))
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            policy.eval(),
+            example,
+            str(path),
+            input_names=["observation", "action_mask"],
+            output_names=["policy"],
+            dynamic_shapes={"observation": {0: batch}, "action_mask": {0: batch}},
+            external_data=False,
+            dynamo=True,
+            verbose=False,
+        )
+    model = onnx.load(str(path))
+    for part in (model, model.graph, *model.graph.node, *model.graph.value_info):
+        del part.metadata_props[:]
+        part.doc_string = ""
+    onnx.checker.check_model(model)
+    onnx.save(model, str(path))
+
+
+def measure(bot: NeuralBot, rules: Rules, matches: int) -> list[dict[str, Any]]:
+    """Return the bot's figures alone against three (or as many as there are) rule bots."""
+    from judgement_env.arena import one_versus_field
+
+    row = one_versus_field(bot, HeuristicBot(), rules, matches, MEASURE_SEED)
+    return [{**row.to_dict(), "seed": MEASURE_SEED}]
+
+
+def make_card(
+    checkpoint: dict[str, Any], name: str, weights: dict[str, Array], folder: Path
+) -> dict[str, Any]:
+    """Return what the folder's model is, its measured figures still missing."""
+    config = checkpoint["config"]
+    given = config["rules"] if isinstance(config["rules"], list) else [config["rules"]]
+    options = {k: v for k, v in config.items() if k not in ("name", "rules")}
+    return {
+        "format": CARD_FORMAT,
+        "name": name,
+        "rules": [make_rules(rules).to_dict() for rules in given],
+        "env_version": ENV_VERSION,
+        "layout_hash": layout_hash(),
+        "observation_size": SIZE,
+        "num_actions": NUM_ACTIONS,
+        "parameters": int(sum(tensor.size for tensor in weights.values())),
+        "weights_sha256": hashlib.sha256((folder / WEIGHTS_FILE).read_bytes()).hexdigest(),
+        "onnx_sha256": hashlib.sha256((folder / ONNX_FILE).read_bytes()).hexdigest(),
+        "training": {
+            "command": checkpoint.get("command", ""),
+            "config": options,
+            "decisions": checkpoint["decisions"],
+            "minutes": round(checkpoint["seconds"] / 60, 1),
+            "workers": checkpoint["workers"],
+            "commit": checkpoint.get("commit") or commit(),
+        },
+        "measured": [],
+    }
+
+
+def export(run: str | Path, folder: str | Path, matches: int = 2000, name: str = "") -> Path:
+    """Write the model folder of a run's averaged policy and return it.
+
+    matches: played against three rule bots for the card; 0 leaves the card without figures.
+    Raises FileNotFoundError or ValueError for a checkpoint that is missing or not whole, OSError
+    where the folder cannot be written; what stood there before stays in that case. A folder that
+    holds anything but a model is refused, for it would be lost.
+    """
+    checkpoint = load_checkpoint(checkpoint_path(run))
+    weights = actor_weights(checkpoint)
+    PolicyNetwork(weights)
+    folder = Path(folder).absolute()
+    if folder.exists() and not (folder / CARD_FILE).is_file():
+        if not folder.is_dir() or any(folder.iterdir()):
+            raise ValueError(f"{folder}: holds something else than a model; choose another folder")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        save_file(weights, part / WEIGHTS_FILE)
+        write_onnx(ExportedPolicy(weights), part / ONNX_FILE)
+        for file in (WEIGHTS_FILE, ONNX_FILE):
+            (part / file).chmod(0o644)
+        card = make_card(checkpoint, name or folder.name, weights, part)
+        write_card(part, card)
+        if matches:
+            card["measured"] = measure(NeuralBot(part), make_rules(card["rules"][0]), matches)
+            write_card(part, card)
+        part.chmod(0o755)
+        swap(part, folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    return folder
+
+
+def swap(part: Path, folder: Path) -> None:
+    """Put `part` in the place of `folder`; where that fails, the old one comes back."""
+    old = part.with_name(part.name + ".old")
+    if folder.exists():
+        os.replace(folder, old)
+    try:
+        os.replace(part, folder)
+    except BaseException:
+        if old.exists():
+            os.replace(old, folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def write_card(folder: Path, card: dict[str, Any]) -> None:
+    """Write the card of a model folder."""
+    text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
+    (folder / CARD_FILE).write_text(text, encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line; return the exit code."""
+    import argparse
+
+    parser = argparse.ArgumentParser(prog="python -m training.export", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("run", help="a run's folder, or a checkpoint file")
+    parser.add_argument("folder", nargs="?", help="where to write; models/<run's name> if left out")
+    parser.add_argument(
+        "--matches", type=int, default=2000, help="to measure for the card; 0: none"
+    )
+    parser.add_argument("--name", default="", help="the bot's name; that of the folder if left out")
+    options = parser.parse_args(arguments)
+    name = Path(options.run).resolve()
+    default = Path("models") / (name if name.is_dir() else name.parent).name
+    try:
+        folder = export(
+            options.run, options.folder or default, max(0, options.matches), options.name
+        )
+    except (ValueError, OSError) as error:
+        print(f"training.export: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("training.export: interrupted; what stood there is untouched", file=sys.stderr)
+        return 130
+    print(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
