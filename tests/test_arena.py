@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import doctest
 import json
 import math
 import pickle
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,11 +36,10 @@ def test_bots_with_known_points_give_exactly_those() -> None:
     result = arena.compare([PlaceBot("lowest"), PlaceBot("highest")], KNOWN, matches=7)
     low = result.versus("lowest", "highest")
     high = result.versus("highest", "lowest")
-    assert (low.points, low.points.low, low.points.high) == (2, 2, 2)
-    assert (high.points, high.points.low, high.points.high) == (22, 22, 22)
-    assert (low.difference, low.low, low.high) == (-20, -20, -20)
-    assert low.win_share == 0
-    assert high.win_share == 1
+    assert [low.points, low.points.low, low.points.high] == [2, 2, 2]
+    assert [high.points, high.points.low, high.points.high] == [22, 22, 22]
+    assert [low.difference, low.low, low.high] == [-20, -20, -20]
+    assert [low.win_share, high.win_share] == [0, 1]
     field = result.versus("highest", "lowest", format="field-versus-one")
     assert [field.points, field.difference, field.win_share] == [22, 20, 0.5]
     assert (field.seats, field.rounds) == (2, 9 * 3 * 2)
@@ -405,3 +406,10 @@ def test_bots_made_from_a_text_are_closed_and_given_ones_are_not(
     monkeypatch.setattr(Bot, "close", lambda bot: closed.append(bot.name))
     arena.compare(["heuristic", PlaceBot("lowest")], SMALL, matches=3)
     assert closed == ["heuristic"]
+
+
+def test_the_page_on_evaluation_runs() -> None:
+    page = Path(__file__).parent.parent / "docs" / "evaluation.md"
+    done = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert done.attempted >= 8
+    assert done.failed == 0

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 from judgement_env import Rules
 from judgement_env.arena_result import Result
 from judgement_env.bots.policy import PolicyNetwork
-from training.evaluate import evaluate, load_candidate, main
+from judgement_env.rule_options import rule_changes
+from judgement_env.rules import FIELDS, make_rules
+from training.evaluate import evaluate, load_candidate, main, make_parser
 
 FAST = ["--num_players=3", "--cards=3,2", "--matches=30"]
 
@@ -140,11 +143,22 @@ def test_a_damaged_checkpoint_is_refused(
     path.write_bytes(whole[: len(whole) // 2])
     assert "not a whole checkpoint" in fails(capsys, [str(tmp_path)])
     run_dir(tmp_path, average={})
-    assert str(tmp_path) in fails(capsys, [str(tmp_path)]) or True
+    assert f"{path}: holds no policy that fits this version" in fails(capsys, [str(tmp_path)])
 
 
 def test_help_names_every_option() -> None:
     command = [sys.executable, "-m", "training.evaluate", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    for option in ("--matches", "--seed", "--json", "--rules", "--num_players", "--scoring"):
-        assert re.search(rf"^  {option} ", done.stdout, re.M) or f"{option} " in done.stdout
+    shown = set(re.findall(r"--[a-z_]+", done.stdout))
+    named = {"--matches", "--seed", "--json", "--rules", *(f"--{name}" for name in FIELDS)}
+    assert named - shown == set()
+
+
+def test_commands_in_the_page_on_evaluation_are_understood() -> None:
+    page = Path(__file__).parent.parent / "docs" / "evaluation.md"
+    commands = re.findall(r"^    python -m training\.evaluate (.+)$", page.read_text("utf-8"), re.M)
+    assert len(commands) >= 3
+    for command in commands:
+        given = make_parser().parse_intermixed_args(shlex.split(command))
+        assert given.candidate
+        assert make_rules(given.rules or "kachuful").replace(**rule_changes(given))

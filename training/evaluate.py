@@ -19,8 +19,9 @@ from judgement_env import arena
 from judgement_env.arena_result import Result
 from judgement_env.bots import Bot, BotError, make_bot
 from judgement_env.bots.neural import NeuralBot
-from judgement_env.rule_options import RULE_HELP, rule_changes
-from judgement_env.rules import FIELDS, PRESETS, Rules, make_rules
+from judgement_env.bots.policy import PolicyNetwork
+from judgement_env.rule_options import add_rule_options, rule_changes
+from judgement_env.rules import PRESETS, Rules, make_rules
 
 CHECKPOINT = "checkpoint.pt"
 DEFAULT_OPPONENT = "heuristic"
@@ -44,14 +45,14 @@ def bot_of_checkpoint(path: Path, name: str) -> tuple[Bot, Any]:
     """
     # Only here is torch needed: an exported bot is measured without it.
     from training.checkpoint import load_checkpoint
-    from training.export import load_actor_network
+    from training.export import actor_weights
 
+    content = load_checkpoint(path)
     try:
-        network = load_actor_network(path)
-    except KeyError as error:
-        raise ValueError(f"{path}: holds no policy: {error}") from None
-    config = load_checkpoint(path).get("config")
-    return NeuralBot.from_network(network, name), (config or {}).get("rules")
+        network = PolicyNetwork(actor_weights(content))
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"{path}: holds no policy that fits this version: {error}") from None
+    return NeuralBot.from_network(network, name), content.get("config", {}).get("rules")
 
 
 def load_candidate(spec: str, seed: int = 0) -> tuple[Bot, Any]:
@@ -144,18 +145,12 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--json", metavar="FILE", help="write the result there too; - prints it alone"
     )
-    group = parser.add_argument_group("rules", "Each rule is an option; it wins over --rules.")
-    group.add_argument(
+    parser.add_argument(
         "--rules",
         metavar="NAME|FILE",
         help=f"{', '.join(PRESETS)}, or a YAML file (default: what it was trained on, or kachuful)",
     )
-    for name in FIELDS:
-        metavar, text = RULE_HELP[name]
-        options = dict.fromkeys((f"--{name}", f"--{name.replace('_', '-')}"))
-        group.add_argument(
-            *options, dest=f"rule_{name}", metavar=metavar, default=argparse.SUPPRESS, help=text
-        )
+    add_rule_options(parser, with_file=False)
     return parser
 
 
