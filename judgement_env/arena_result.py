@@ -29,8 +29,8 @@ CONFIDENCE = 0.95
 # Student's t at 97.5 % where the series below is not close enough, by degrees of freedom.
 _FEW = {1: 12.7062, 2: 4.30265}
 # Columns of the printed tables of hand sizes.
-_MOST_SIZES = 10
-_LONGEST_NAME = 18
+_MOST_SIZES = 8
+_LONGEST_NAME = 16
 NOTES = (
     "± is half the 95 % interval, clustered by deal; SD is of a seat's points in a round;",
     "bids %: bids made; wins %: matches that one of the bot's seats wins, a shared win split.",
@@ -63,15 +63,17 @@ class Estimate(float):
 
     @property
     def half_width(self) -> float:
-        """Half the length of the interval."""
-        return round((self.high - self.low) / 2, 12)
+        """Half the length of the interval, as if `within` had not cut it at one end."""
+        return round(max(self.high - self, self - self.low), 12)
 
     def scaled(self, factor: float) -> Estimate:
         """This estimate in another unit, `factor` > 0 of them to one of this."""
         return Estimate(self * factor, self.low * factor, self.high * factor)
 
     def within(self, low: float, high: float) -> Estimate:
-        """This estimate, its interval cut to the values that are possible."""
+        """This estimate, its interval cut to the values that are possible; an open one stays."""
+        if math.isinf(self.half_width):
+            return self
         return Estimate(self, max(low, self.low), min(high, self.high))
 
     def to_dict(self) -> dict[str, float | None]:
@@ -353,7 +355,7 @@ def _main_table(rows: Sequence[Row]) -> list[str]:
 
 
 def _size_table(rows: Sequence[Row]) -> list[str]:
-    """Points over the others and bids made, by cards a hand; ten sizes at most."""
+    """Points over the others and bids made, by cards a hand; eight sizes at most."""
     sizes = sorted({size.cards for row in rows for size in row.by_cards}, reverse=True)
     sizes = sizes[:: -(-len(sizes) // _MOST_SIZES)]
     cells = [["bot", "against", "", *map(str, sizes)]]

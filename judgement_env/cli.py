@@ -4,7 +4,7 @@ Reads the command line, makes rules and bots of it, and hands over; what a comma
 when it runs. A mistake of the user is one line on stderr and exit status 2, Ctrl-C is 130, a reader
 that goes away is 141; a traceback is a bug of this package.
 
->>> main(["rules", "kachuful", "--num_players=8"])  # doctest: +SKIP
+    judgement rules kachuful --num_players=8
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _add_play(parser: argparse.ArgumentParser) -> None:
         "--delay",
         type=float,
         metavar="SECONDS",
-        help="pause after each move of a bot (default: 0.4 on a terminal, else 0)",
+        help="pause after each move of a bot (default: 0.3 on a terminal, else 0)",
     )
     from judgement_env.rule_options import add_rule_options
 

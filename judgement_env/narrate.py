@@ -1,9 +1,9 @@
 """Tells a match move by move on a terminal: bids, tricks, points, within the width of the screen.
 
 A `Narrator` is told what happens as records write it, so that a match being played and one
-replayed are told in the same words. It shows all it is told: that it is public is the caller's
-care.
+replayed are told in the same words. That what it is told is public is the caller's care.
 
+>>> import sys
 >>> narrator = Narrator(sys.stdout, Ink(False, True), ("you", "heuristic"))
 >>> narrator.move("Bids", "you 2"); narrator.move("Bids", "heuristic 0"); narrator.line("Now play.")
 Bids:  you 2  heuristic 0

@@ -4,6 +4,7 @@ An answer is a card ("AS", "as", "10s", "A♠"), a number (the bid, or a card's 
 listed), or one of `COMMANDS`. What cannot be taken is explained by the rule that forbids it. Reads
 and prints nothing itself.
 
+>>> from judgement_env import Table
 >>> read_answer("?", Table("kachuful", seed=7, dealer=0).view(1), [])
 'help'
 """

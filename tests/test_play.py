@@ -19,6 +19,7 @@ from judgement_env.bots import Bot, BotError
 from judgement_env.cards import CARD_TEXTS, card_symbol
 from judgement_env.narrate import Narrator
 from judgement_env.play import Game, play, short_names
+from judgement_env.prompts import COMMANDS
 from judgement_env.render import Ink
 from judgement_env.replay import replay
 from judgement_env.view import View
@@ -480,3 +481,19 @@ def test_a_broken_record_is_refused_by_round_and_trick(played: Path, tmp_path: P
     records.write(record, tmp_path / "broken.json")
     with pytest.raises(ValueError, match=r"broken.json: record: round 1, trick [23]"):
         told(tmp_path / "broken.json")
+
+
+# --- documentation ----------------------------------------------------------------------------
+
+
+def test_the_guide_names_every_command_and_lists_the_presets_as_they_are() -> None:
+    text = (ROOT / "docs" / "play.md").read_text(encoding="utf-8")
+    for words in COMMANDS.values():
+        assert f"\n| `{words[0]}` |" in text
+    shown = subprocess.run(
+        [sys.executable, "-m", "judgement_env.cli", "rules"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert shown and f"```text\n{shown}```" in text

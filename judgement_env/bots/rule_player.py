@@ -47,6 +47,11 @@ AT_INITIATIVE = AT_ONE_CARD + 2
 AT_UNKNOWN_BID = AT_INITIATIVE + 2
 NUM_WEIGHTS = AT_UNKNOWN_BID + 1
 
+# Fitted to self-play, then tuned for points; docs/bots.md, "The heuristic", tells how. The ten of
+# a chance weigh: 1; that no higher card is in play; higher cards in play; the risk that somebody
+# ruffs (trumps: own voids; no-trump: that somebody is void); share of the hand in this suit; that
+# no lower card is in play; the demand of others; 1 / tricks left; trumps held (trumps: unseen ones
+# for each other seat; no-trump: own voids); other seats / 4.
 # fmt: off
 WEIGHTS: Array = np.array(
     [
