@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from judgement_env.cards import MAX_BID, NONE, NUM_CARDS
 from judgement_env.rules import MAX_ROUNDS, Rules
+from judgement_env.scoring import points_table
 
 Array = NDArray[Any]
 RulesRecord = Any
@@ -121,12 +122,18 @@ TABLE_RECORD = _record(
         # by trick: its leader, and its cards in order of play from the leader, -1 = not yet
         ("leaders", "i1", (MAX_CARDS,)),
         ("plays", "i1", (MAX_CARDS, MAX_SEATS)),
+        # fills the record up, so that equal tables are equal bytes
+        ("filler", "i1", (2,)),
     ]
 )
 
 
-def points_unit(points: Array) -> int:
-    """Return the points that observations count as one: 1 where a bid of one is worth about 10."""
+def points_unit(rules: Rules) -> int:
+    """Return the points that observations count as one: 1 where a bid of one is worth about 10.
+
+    Sweeps are left out: they are rare, and would make ordinary points too small to tell apart.
+    """
+    points = points_table(rules.scoring, 0, rules.max_cards)
     largest = points.shape[0] - 1
     made = abs(int(points[largest, 1, 1]))
     typical = int(np.abs(points[largest, :3]).max())
@@ -147,7 +154,7 @@ def pack_rules(rules: Sequence[Rules]) -> Array:
         record.is_turn_up = r.is_turn_up
         record.step = r.step % r.num_players
         record.first_dealer = NONE if r.first_dealer is None else r.first_dealer
-        record.unit = points_unit(r.points)
+        record.unit = points_unit(r)
         record.deck = sum(1 << card for card in set(r.pack))
         record.pack_size = len(r.pack)
         record.pack[: len(r.pack)] = r.pack
