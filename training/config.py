@@ -58,6 +58,8 @@ class Config:
     relative: float = 1.0
     # Each batch's weights enter the average that is evaluated and exported with 1 - this.
     averaging: float = 0.9
+    # Decisions of the rule bot to imitate first; the policy starts from them, not from nothing.
+    imitation: int = 0
     # Share of tables at which all seats but one are the rule bot.
     rule_bot_tables: float = 0.0
     evaluate_every: float = 1.0
@@ -86,6 +88,7 @@ def _checked(config: Config) -> Config:
         "max_gradient": 1e-6,
         "relative": 0,
         "averaging": 0,
+        "imitation": 0,
         "rule_bot_tables": 0,
         "evaluate_every": 0,
         "evaluate_matches": 0,

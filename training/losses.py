@@ -73,6 +73,12 @@ def masked_log_softmax(logits: Tensor, mask: Tensor) -> Tensor:
     return torch.log_softmax(torch.where(mask > 0, logits, ILLEGAL), dim=1)
 
 
+def entropy_share(log_chances: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean entropy as a share of that of a uniform choice of a legal action."""
+    entropy = -(log_chances.exp() * log_chances).sum(1)
+    return (entropy / mask.sum(1).float().log().clamp(min=0.5)).mean()
+
+
 def policy_loss(
     logits: Tensor,
     mask: Tensor,
@@ -92,11 +98,17 @@ def policy_loss(
     ratio = log_ratio.exp()
     limited = ratio.clamp(1 - clip, 1 + clip)
     surrogate = -torch.minimum(ratio * advantage, limited * advantage).mean()
-    chances = log_chances.exp()
-    entropy = -(chances * log_chances).sum(1) / mask.sum(1).float().log().clamp(min=0.5)
     divergence = (ratio - 1 - log_ratio).mean()
     clipped = ((ratio - 1).abs() > clip).float().mean()
-    return PolicyLoss(surrogate, entropy.mean(), divergence, clipped)
+    return PolicyLoss(surrogate, entropy_share(log_chances, mask), divergence, clipped)
+
+
+def imitation_loss(logits: Tensor, mask: Tensor, action: Tensor) -> PolicyLoss:
+    """Return the cross-entropy of actions to imitate, in the place of the surrogate."""
+    log_chances = masked_log_softmax(logits, mask)
+    surrogate = -log_chances.gather(1, action[:, None]).mean()
+    nothing = torch.zeros((), device=logits.device)
+    return PolicyLoss(surrogate, entropy_share(log_chances, mask), nothing, nothing)
 
 
 def value_loss(value: Tensor, target: Tensor) -> Tensor:

@@ -201,6 +201,16 @@ def sample_actions(logits: Array, uniform: Array, rows: Rows, start: int) -> Non
 
 
 @njit
+def imitate_rule_bot(rules: Array, tables: Array, rows: Rows, start: int) -> None:
+    """Write the rule bot's action as the action of row ``start + i``."""
+    for i in range(tables.shape[0]):
+        t = tables[i]
+        action = heuristic_action(rules[t.rules], t)
+        rows.action[start + i] = canonical_action(action, rows.places[start + i])
+        rows.log_chance[start + i] = 0
+
+
+@njit
 def act_tables(
     rules: Array, tables: Array, latest: Array, rows: Rows, start: int, tally: Tally, rel: float
 ) -> None:
@@ -261,8 +271,10 @@ class Rollout:
         self.inference_seconds = 0.0
         begin_tables(rules, self.tables, seed)
 
-    def collect(self, logits_of: Any) -> Rows:
+    def collect(self, logits_of: Any, is_imitating: bool = False) -> Rows:
         """Play T decisions at every table; ``logits_of(rows, which)`` gives (N, 79) float32.
+
+        With `is_imitating` the rule bot decides instead, as an example to learn from.
 
         Rounds in progress at the start are played on, but what was decided in them before belongs
         to the batch before; their trajectories start here.
@@ -274,10 +286,13 @@ class Rollout:
         common = (self.rules, self.tables, latest, self.rows)
         for start in range(0, num_tables * self.num_steps, num_tables):
             observe_tables(*common, start, self.tally, self.relative, self.num_rule_bot)
-            before = time.perf_counter()
-            logits = logits_of(self.rows, np.arange(start, start + num_tables))
-            self.inference_seconds += time.perf_counter() - before
-            sample_actions(logits, self.generator.random(num_tables), self.rows, start)
+            if is_imitating:
+                imitate_rule_bot(self.rules, self.tables, self.rows, start)
+            else:
+                before = time.perf_counter()
+                logits = logits_of(self.rows, np.arange(start, start + num_tables))
+                self.inference_seconds += time.perf_counter() - before
+                sample_actions(logits, self.generator.random(num_tables), self.rows, start)
             act_tables(*common, start, self.tally, self.relative)
         return self.rows
 

@@ -10,7 +10,7 @@ decisions_per_second of this batch, collecting and learning together
 share_engine         share of the batch's time in playing, dealing and encoding
 share_inference      … in the policy while collecting
 share_learning       … in the critic, the advantages and the gradient steps
-loss_policy          clipped surrogate loss
+loss_policy          clipped surrogate loss; cross-entropy while the rule bot is imitated
 loss_value           half the mean squared error of the critic, rewards as in `rollout.credit_round`
 entropy              mean entropy of the policy as a share of the entropy of a uniform legal choice
 divergence           estimated KL divergence of the policy from the one that collected the batch
@@ -198,12 +198,14 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
                 group["lr"] = rate
 
             # Collect, in every worker at once.
-            batch = list(pool.map(lambda rollout: rollout.collect(logits_of), rollouts))
+            is_imitating = decisions < config.imitation
+            many = [is_imitating] * config.workers
+            batch = list(pool.map(lambda r, i: r.collect(logits_of, i), rollouts, many))
             collected = time.perf_counter()
             decisions += sum(len(rows.action) for rows in batch)
 
             # Advantages and gradient steps.
-            targets = list(pool.map(lambda rows: make_targets(critic, rows, config), batch))
+            targets = list(pool.map(lambda b, i: make_targets(critic, b, config, i), batch, many))
             generators = [rollout.generator for rollout in rollouts]
             learned = update(pool, actor, critic, optimiser, targets, generators, config, entropy)
             with torch.no_grad():

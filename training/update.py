@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from judgement_env.state import Array
 from training.config import Config
 from training.losses import (
+    imitation_loss,
     normalise_by_phase,
     policy_loss,
     trajectory_advantages,
@@ -37,6 +38,7 @@ class Targets(NamedTuple):
     advantage: Array  # (R,) float32, normalised, weighted
     returns: Array  # (R,) float32, target of the critic
     explained: float  # share of the variance of returns that the critic foresaw
+    is_imitating: bool = False  # learn the actions as they are, whatever came of them
 
 
 @torch.no_grad()
@@ -49,7 +51,9 @@ def values_of(critic: Network, rows: Rows) -> Array:
     return values
 
 
-def make_targets(critic: Network, rows: Rows, config: Config) -> Targets:
+def make_targets(
+    critic: Network, rows: Rows, config: Config, is_imitating: bool = False
+) -> Targets:
     """Return advantages and returns of one worker's batch."""
     value = values_of(critic, rows)
     advantage = np.zeros_like(value)
@@ -59,7 +63,7 @@ def make_targets(critic: Network, rows: Rows, config: Config) -> Targets:
         rows.reward,
         rows.following,
         rows.is_last,
-        config.gae_lambda,
+        1.0 if is_imitating else config.gae_lambda,
         advantage,
         is_complete,
     )
@@ -70,7 +74,8 @@ def make_targets(critic: Network, rows: Rows, config: Config) -> Targets:
     scaled = np.zeros_like(advantage)
     scaled[usable] = normalise_by_phase(advantage[usable], rows.is_bid[usable])
     scaled[rows.is_bid] *= config.bid_weight
-    return Targets(rows, usable, scaled, returns, 1 - missed / spread if spread else 0.0)
+    explained = 1 - missed / spread if spread else 0.0
+    return Targets(rows, usable, scaled, returns, explained, is_imitating)
 
 
 def chunk_loss(
@@ -82,14 +87,13 @@ def chunk_loss(
     def tensor(values: Array) -> Tensor:
         return torch.from_numpy(values[chunk]).to(device)
 
-    terms = policy_loss(
-        actor(rows.column, rows.value, rows.num_actor, chunk),
-        tensor(rows.mask),
-        tensor(rows.action).long(),
-        tensor(rows.log_chance),
-        tensor(targets.advantage),
-        config.clip,
-    )
+    logits = actor(rows.column, rows.value, rows.num_actor, chunk)
+    mask, action = tensor(rows.mask), tensor(rows.action).long()
+    if targets.is_imitating:
+        terms = imitation_loss(logits, mask, action)
+    else:
+        old_log_chance, advantage = tensor(rows.log_chance), tensor(targets.advantage)
+        terms = policy_loss(logits, mask, action, old_log_chance, advantage, config.clip)
     value = critic(rows.column, rows.value, rows.num_critic, chunk)[:, 0]
     critic_loss = value_loss(value, tensor(targets.returns))
     loss = terms.surrogate - entropy * terms.entropy + config.value_weight * critic_loss
