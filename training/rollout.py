@@ -140,7 +140,7 @@ def observe_tables(
 ) -> None:
     """Bring every table to its next real decision and write it as row ``start + i``.
 
-    At the first `num_rule_bot` tables the rule bot plays all seats but one.
+    At the first `num_rule_bot` tables the rule bot plays all seats but one, the next each match.
     """
     raw = np.empty(SIZE, np.uint8)
     oracle = np.empty(ORACLE_SIZE, np.uint8)
@@ -149,7 +149,7 @@ def observe_tables(
         t = tables[i]
         r = rules[t.rules]
         while True:
-            if i < num_rule_bot and t.seat != i % r.num_players:
+            if i < num_rule_bot and t.seat != (i + t.match) % r.num_players:
                 take(r, t, heuristic_action(r, t), latest[i], rows, tally, rel)
             elif write_mask(r, t, mask) == 1:
                 take(r, t, int(mask.argmax()), latest[i], rows, tally, rel)
