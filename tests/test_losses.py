@@ -10,6 +10,7 @@ from judgement_env import Rules
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.state import Array, pack_rules
 from training.losses import (
+    imitation_loss,
     masked_log_softmax,
     normalise_by_phase,
     policy_loss,
@@ -212,3 +213,17 @@ def test_nothing_diverges_and_nothing_is_clipped_under_the_policy_that_acted() -
 
 def test_value_loss_is_half_the_mean_squared_error() -> None:
     assert float(value_loss(torch.tensor([1.0, 4.0]), torch.tensor([3.0, 3.0]))) == 0.5 * 2.5
+
+
+def test_imitation_loss_is_the_mean_surprise_at_the_action_and_pulls_towards_it() -> None:
+    logits = torch.tensor([[0.5, -1.0, 2.0], [1.0, 1.0, 3.0]], requires_grad=True)
+    mask = torch.tensor([[1, 1, 0], [1, 1, 1]], dtype=torch.int8)
+    action = torch.tensor([1, 2])
+    loss = imitation_loss(logits, mask, action).surrogate
+    first = math.log(math.exp(0.5) + math.exp(-1.0)) + 1.0
+    second = math.log(2 * math.exp(1.0) + math.exp(3.0)) - 3.0
+    assert float(loss.detach()) == pytest.approx((first + second) / 2, abs=1e-6)
+    (slope,) = torch.autograd.grad(loss, [logits])
+    assert slope[0, 2] == 0
+    assert slope[0, 1] < 0 < slope[0, 0]
+    assert slope[1, 2] < 0 < slope[1, 0]

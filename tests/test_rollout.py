@@ -158,6 +158,31 @@ def test_forced_decisions_are_kept_nowhere() -> None:
     assert (rows.is_bid == (rows.action >= NUM_CARDS)).all()
 
 
+def test_while_imitating_every_seat_plays_as_the_rule_bot_does() -> None:
+    rollout = make()
+    rows = rollout.collect(None, is_imitating=True)
+    rules, tables = rollout.rules, new_tables(1)
+    for i in range(TABLES):
+        r, t = rules[i % 2], tables[0]
+        t.key, t.rules = table_key(np.uint64(11), i), i % 2
+        begin_match(r, t, (i // 2) % r.num_rounds, r.num_rounds - 1, -1)
+        mask = np.empty(NUM_ACTIONS, np.int8)
+        step = 0
+        while step < STEPS and t.match == 0:
+            action = heuristic_action(r, t)
+            if write_mask(r, t, mask) > 1:
+                row = step * TABLES + i
+                kept = int(rows.action[row])
+                if kept < BID_OFFSET:
+                    kept = rows.places[row].tolist().index(kept // 13) * 13 + kept % 13
+                assert (rows.seat[row], kept) == (t.seat, action)
+                step += 1
+            if apply_action(r, t, action) and next_round(r, t):
+                break
+        assert step > 0
+    assert rollout.inference_seconds == 0
+
+
 def test_batches_start_with_rounds_of_every_size() -> None:
     rollout = Rollout(pack_rules([Rules()]), 14, 8, 1)
     assert sorted(rollout.tables["cards"]) == sorted([*range(1, 8)] * 2)

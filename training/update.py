@@ -148,8 +148,11 @@ def update(
             # No round of a small batch was settled: nothing to learn, and nothing to divide by.
             if not size:
                 continue
+            total, *others = [result[0] for result in results]
             for k, parameter in enumerate(parameters):
-                parameter.grad = sum(result[0][k] for result in results) / size
+                for other in others:
+                    total[k] += other[k]
+                parameter.grad = total[k].div_(size)
             nn.utils.clip_grad_norm_(actor.parameters(), config.max_gradient)
             nn.utils.clip_grad_norm_(critic.parameters(), config.max_gradient)
             optimiser.step()
