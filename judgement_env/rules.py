@@ -216,7 +216,7 @@ class Rules:
         return table
 
     def describe(self, width: int = 0) -> str:
-        """Every rule in words, a line each, with the schedule; broken at `width` where it is set."""
+        """Every rule in words, a line each, with the schedule; broken at `width` if it is set."""
         lines = [f"{name + ':':<13} {text}" for name, text in _described(self)]
         if width > 0:
             lines = [textwrap.fill(line, width, subsequent_indent=" " * 14) for line in lines]
