@@ -61,7 +61,7 @@ setup: $(VENV)/.stamp-test ## build .venv/ with everything, the tests' libraries
 setup-train: $(VENV)/.stamp-train ## build .venv/ with what training and play need
 
 train: $(VENV)/.stamp-train ## train a bot by self-play, export it, measure it against the heuristic
-	$(BIN)/python -m training.train $(CONFIG)
+	$(BIN)/python -m training.train $(CONFIG) $(if $(wildcard $(RUN)/checkpoint.pt),--resume)
 	$(BIN)/python -m training.export $(RUN) $(BOT)
 	$(BIN)/python -m training.evaluate $(BOT) heuristic heuristic heuristic --matches $(MATCHES)
 	@echo "Play against it: $(BIN)/judgement play --bots $(BOT),heuristic,heuristic"

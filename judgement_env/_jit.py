@@ -7,9 +7,11 @@ calls into. With ``NUMBA_DISABLE_JIT=1`` the kernels run as plain Python, with t
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -34,25 +36,35 @@ def kernel_hash() -> str:
 
 
 def cache_directory() -> Path:
-    """Return a writable directory for compiled kernels, a temporary one where there is no other."""
+    """Return a writable directory for compiled kernels.
+
+    JUDGEMENT_CACHE_DIR names it, or else the user's cache directory; where that cannot be written
+    it is a new one of this process, for a shared one could hold code of somebody else.
+    """
     base = os.environ.get("JUDGEMENT_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    roots = [Path(base)] if base else [Path.home() / ".cache"]
-    for root in [*roots, Path(tempfile.gettempdir())]:
-        directory = root / "judgement-env" / kernel_hash()
-        try:
-            is_new = not directory.exists()
-            directory.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=directory):
-                pass
-        except OSError:
-            continue
-        if is_new:
-            print(
-                "judgement_env: compiling its kernels for this machine, once (about a minute)",
-                file=sys.stderr,
-            )
-        return directory
-    return Path(tempfile.mkdtemp(prefix="judgement-env-"))
+    root = Path(base) if base else Path.home() / ".cache"
+    directory = root / "judgement-env" / kernel_hash()
+    try:
+        is_new = not directory.exists()
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError:
+        print(
+            f"judgement_env: {directory} cannot be written; its kernels are compiled anew each time"
+            " (JUDGEMENT_CACHE_DIR names another place)",
+            file=sys.stderr,
+        )
+        temporary = Path(tempfile.mkdtemp(prefix="judgement-env-"))
+        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+        return temporary
+    if is_new:
+        print(
+            "judgement_env: its kernels are compiled for this machine, each on first use;"
+            " the first runs take up to a minute longer",
+            file=sys.stderr,
+        )
+    return directory
 
 
 _settings: Any = numba.config

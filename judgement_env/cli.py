@@ -216,6 +216,8 @@ def _rules_for(arguments: argparse.Namespace, specs: Sequence[str] | None) -> Ru
     except ValueError as error:
         if not str(error).startswith("num_players:"):
             raise
+        if len(specs) == 1:
+            return rules.replace(**changes)
         too_few = len(specs) + 1 < rules.num_players
         hint = "; with --num_players=N the last bot fills the seats" if too_few else ""
         raise ValueError(

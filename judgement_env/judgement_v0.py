@@ -353,7 +353,9 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
         self._cumulative_rewards[offender] = 0.0
         self._clear_rewards()
         self.infos[offender] = self._info(is_illegal=True)
-        self._give([self.illegal_reward * (agent == offender) for agent in self.possible_agents])
+        self._give(
+            [self.illegal_reward if agent == offender else 0.0 for agent in self.possible_agents]
+        )
         self._end()
 
     def _end(self) -> None:

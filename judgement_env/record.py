@@ -87,6 +87,8 @@ def parse(text: str) -> Record:
         data = json.loads(text)
     except ValueError as error:
         raise ValueError(f"record: broken JSON: {error}") from None
+    except RecursionError:
+        raise ValueError("record: broken JSON: nested too deeply") from None
     return check(data)
 
 

@@ -82,6 +82,6 @@ def rule_value(field: str, text: str) -> Any:
             return value
         if isinstance(value, str) and "," in value:
             return [yaml.safe_load(part) for part in value.strip(" ,").split(",")]
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         raise ValueError(f"{field}: {text!r} (allowed: a value as in YAML)") from None
     return [] if value is None else [value]

@@ -309,6 +309,8 @@ def _from_file(path: Path, num_players: int | None) -> Rules:
         data = yaml.load(text, _UniqueKeys)
     except (yaml.YAMLError, ValueError) as error:
         raise ValueError(f"{path}{_line_of(error)}: broken YAML: {_problem_of(error)}") from None
+    except RecursionError:
+        raise ValueError(f"{path}: broken YAML: nested too deeply") from None
     if not isinstance(data, dict):
         raise ValueError(f"{path}: {shown(data)} (allowed: lines of 'field: value')")
     try:

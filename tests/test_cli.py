@@ -99,7 +99,7 @@ MISTAKES = {
     "too many players": (["arena", "random", "heuristic", "--num_players=11"], "num_players: 11"),
     "no such bot": (["play", "--bots", f"{THREE[:-9]}heuristik"], "did you mean 'heuristic'"),
     "an empty bot": (["play", "--bots", "heuristic,,random"], "--bots: 'heuristic,,random'"),
-    "too few bots": (["play", "--bots", "heuristic"], "--bots: 1 and you make 2 seats"),
+    "too few bots": (["play", "--rules=up-and-down", "--bots=random,random"], "make 3 seats"),
     "too many bots": (["play", "--rules=sweep-ten", "--bots", f"{THREE},random"], "5 seats"),
     "more bots than players": (["play", "--num_players", "3", "--bots", THREE], "--bots: 3 bots"),
     "no model there": (["play", "--bots", "models/none,random,random"], "'models/none'"),
@@ -309,6 +309,7 @@ def test_the_last_bot_fills_the_seats_that_are_left() -> None:
         (["--bots", "random", "--num_players", "4"], ["you", "random", "random-2", "random-3"]),
         (["--bots", "random,random,random", "--seat=3"], ["random", "random-2", "random-3", "you"]),
         (["--bots", "heuristic", "--rules", "{file}"], ["you", *["heuristic"] * 2]),
+        (["--bots", "random"], ["you", "random", "random-2", "random-3"]),
     ],
 )
 def test_seats_are_one_more_than_bots_unless_the_rules_fix_them(

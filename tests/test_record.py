@@ -268,3 +268,8 @@ def test_a_record_is_the_callers_own() -> None:
     table.record()["totals"][0] = 99
     assert table.record()["rounds"][0]["hands"][0] == ["2C"]
     assert table.totals == [0, 0, 0]
+
+
+def test_text_nested_without_end_is_one_clear_error() -> None:
+    with pytest.raises(ValueError, match="record: broken JSON: nested too deeply"):
+        parse("[" * 100_000)

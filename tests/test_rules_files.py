@@ -125,3 +125,10 @@ def test_what_is_neither_preset_nor_file_is_refused_with_the_nearest_preset() ->
     for wrong in (None, 3, ["kachuful"]):
         with pytest.raises(ValueError, match="rules: .*preset's name"):
             make_rules(wrong)  # type: ignore[arg-type]
+
+
+def test_a_file_nested_without_end_is_one_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "deep.yaml"
+    path.write_text("[" * 5_000, encoding="utf-8")
+    with pytest.raises(ValueError, match="broken YAML"):
+        Rules.load(path)

@@ -29,7 +29,7 @@ from judgement_env.observation import SIZE, layout_hash
 from judgement_env.state import TABLE_RECORD
 from training import checkpoint as checkpoint_module
 from training import train as train_module
-from training.checkpoint import load_checkpoint, save_checkpoint
+from training.checkpoint import hold, load_checkpoint, save_checkpoint
 from training.config import Config, load_config, resolve, to_dict
 from training.export import load_actor_network
 from training.log import Log
@@ -280,6 +280,19 @@ def test_a_start_over_an_existing_run_is_refused(
     error = error_of(["--name=tiny"], capsys)
     assert "runs/tiny: holds a run already; go on with --resume" in error
     assert {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()} == before
+
+
+def test_two_processes_may_not_train_in_one_folder(
+    finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = copied(finished)
+    lock = hold(folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    words = "runs/tiny: another process is training in it; choose another --name=NAME"
+    assert words in error_of([str(folder / "config.yaml"), "--resume"], capsys)
+    assert {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()} == before
+    lock.close()
+    hold(folder).close()
 
 
 @pytest.mark.parametrize(

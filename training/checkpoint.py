@@ -10,12 +10,18 @@ import subprocess
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
 from judgement_env import ENV_VERSION
 from judgement_env.observation import layout_hash
+
+try:
+    import fcntl
+except ImportError:
+    # Not on Windows, where two runs of one name are not kept apart.
+    fcntl = None  # type: ignore[assignment]
 
 FORMAT = "judgement-checkpoint/1"
 
@@ -43,6 +49,24 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
                 " what stood there is untouched"
             ) from error
         raise
+
+
+def hold(folder: Path) -> IO[str]:
+    """Keep a run's folder for this process as long as the file returned is open.
+
+    Raises ValueError where another process trains in it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    file = (folder / ".lock").open("w", encoding="utf-8")
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise ValueError(
+                f"{folder}: another process is training in it; choose another --name=NAME"
+            ) from None
+    return file
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

@@ -165,6 +165,10 @@ def load_config(path: str | Path | None, options: Sequence[str] = ()) -> Config:
             loaded = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        except RecursionError:
+            raise ValueError(f"{path}: not YAML: nested too deeply") from None
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{path}: there is no such config file") from None
         if loaded is not None and not isinstance(loaded, dict):
             raise ValueError(f"{path}: holds a {type(loaded).__name__}, not fields and values")
         values.update(loaded or {})
@@ -180,8 +184,8 @@ def load_config(path: str | Path | None, options: Sequence[str] = ()) -> Config:
         try:
             # A run may be called 7 or on; only the other fields are read as YAML.
             values[name] = text if name in ("name", "device") else yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ValueError(f"{option}: not YAML: {' '.join(str(error).split())}") from None
+        except (yaml.YAMLError, RecursionError) as error:
+            raise ValueError(f"{option[:60]}: not YAML: {' '.join(str(error).split())}") from None
     return config_from(values)
 
 

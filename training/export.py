@@ -24,7 +24,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import numpy as np
 import torch
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 from torch import Tensor, nn
 
 from judgement_env import ENV_VERSION
@@ -233,7 +233,7 @@ def export(run: str | Path, folder: str | Path, matches: int = 2000, name: str =
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
-        save_file(weights, part / WEIGHTS_FILE)
+        (part / WEIGHTS_FILE).write_bytes(save(weights))
         write_onnx(ExportedPolicy(weights), part / ONNX_FILE)
         for file in (WEIGHTS_FILE, ONNX_FILE):
             (part / file).chmod(0o644)

@@ -35,7 +35,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 # Threads of torch that wait by spinning starve the workers (measured: 20 k to 1 k rows a second).
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -50,7 +50,7 @@ from judgement_env.bots.neural import NeuralBot
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.bots.simple import HeuristicBot
 from judgement_env.state import pack_rules
-from training.checkpoint import commit, load_checkpoint, save_checkpoint
+from training.checkpoint import commit, hold, load_checkpoint, save_checkpoint
 from training.config import FIXED, Config, load_config, resolve, to_dict
 from training.log import Log, self_play_metrics, time_left
 from training.model import Network, make_actor, make_critic
@@ -83,8 +83,8 @@ class Interrupt:
         signal.signal(number, signal.default_int_handler)
 
 
-def prepare(config: Config, resume: bool) -> tuple[Path, dict[str, Any] | None]:
-    """Make the run's folder and return it with the checkpoint to go on from, if any."""
+def prepare(config: Config, resume: bool) -> tuple[Path, dict[str, Any] | None, IO[str]]:
+    """Make the run's folder; return it, the checkpoint to go on from, if any, and its lock."""
     folder = Path("runs") / config.name
     path = folder / "checkpoint.pt"
     saved = None
@@ -102,12 +102,12 @@ def prepare(config: Config, resume: bool) -> tuple[Path, dict[str, Any] | None]:
             f"{folder}: holds a run already; go on with --resume, choose another --name=NAME,"
             " or delete the folder"
         )
-    else:
+    lock = hold(folder)
+    if not resume:
         (folder / "metrics.csv").unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(to_dict(config), sort_keys=False)
     (folder / "config.yaml").write_text(text, encoding="utf-8")
-    return folder, saved
+    return folder, saved, lock
 
 
 def train(config: Config, resume: bool = False, command: str = "") -> Path:
@@ -120,7 +120,7 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device: {config.device!r}: {str(error).splitlines()[0]}") from None
     config, rules = resolve(config)
-    folder, saved = prepare(config, resume)
+    folder, saved, lock = prepare(config, resume)
     torch.set_num_threads(1)
     torch.manual_seed(config.seed)
     rollouts = [
@@ -263,6 +263,7 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
     elif saved is not None and batches == saved["batches"]:
         hint = f"{folder}: at its limit already; go on with a larger --decisions or --minutes"
         print(hint, file=sys.stderr)
+    lock.close()
     return folder
 
 
