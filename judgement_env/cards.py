@@ -102,14 +102,6 @@ def card_symbol(card: int) -> str:
     return ("10" if rank == "T" else rank) + SYMBOLS[suit_of(card)]
 
 
-def suit_id(suit: str) -> int:
-    """The suit 0..3 of its letter or symbol; ValueError if it is neither."""
-    found = _SUIT_OF.get(_upper(suit)) if isinstance(suit, str) else None
-    if found is None:
-        raise ValueError(f"suit: {suit!r} (allowed: one of {', '.join(SUITS)})")
-    return found
-
-
 def trump_text(trump: int) -> str | None:
     """The trump of a record: "C" "D" "H" "S", or None in no-trump; ValueError outside 0..4."""
     number = whole_number(trump)

@@ -288,12 +288,3 @@ def render_round(
         played = Trick(trick["leader"], tuple(map(card_id, trick["plays"])), winner)
         lines.append("  " + _finished_trick(k, played, players, step, ink))
     return "\n".join(lines)
-
-
-def render_record(
-    record: Mapping[str, Any], color: bool | None = None, symbols: bool | None = None
-) -> str:
-    """A whole record: every round, then the score sheet."""
-    numbers = range(1, len(record["rounds"]) + 1)
-    rounds = [render_round(record, number, color, symbols) for number in numbers]
-    return "\n\n".join([*rounds, render_scores(record, color, symbols)])

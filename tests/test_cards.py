@@ -20,7 +20,6 @@ from judgement_env.cards import (
     card_text,
     is_bid,
     rank_of,
-    suit_id,
     suit_of,
     trump_text,
 )
@@ -117,11 +116,7 @@ def test_a_card_is_no_bid() -> None:
 
 
 def test_suits_and_trumps_have_letters_and_symbols() -> None:
-    assert [suit_id(text) for text in "CDHS"] == [0, 1, 2, 3]
-    assert [suit_id(text) for text in "♣♦♥♠"] == [0, 1, 2, 3]
     assert cards.SYMBOLS == "♣♦♥♠"
     assert [trump_text(trump) for trump in range(5)] == ["C", "D", "H", "S", None]
-    with pytest.raises(ValueError, match="suit: 'X'"):
-        suit_id("X")
     with pytest.raises(ValueError, match="trump: -1"):
         trump_text(-1)

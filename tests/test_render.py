@@ -12,7 +12,6 @@ from judgement_env.render import (
     has_color,
     has_symbols,
     render,
-    render_record,
     render_round,
     render_scores,
     sorted_hand,
@@ -148,13 +147,6 @@ def test_a_round_of_a_record_shows_every_hand_and_trick() -> None:
     )
     with pytest.raises(ValueError, match="round: 3 .*1 to 2"):
         render_round(finished().record(), 3)
-
-
-def test_a_record_is_all_its_rounds_and_the_scores() -> None:
-    record = finished().record()
-    text = render_record(record, False, False)
-    assert text.startswith(render_round(record, 1, False, False))
-    assert text.endswith(render_scores(record, False, False))
 
 
 class Terminal(io.TextIOWrapper):
