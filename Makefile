@@ -1,8 +1,9 @@
-# Needs make and Python 3.11 or newer; the rest goes into .venv/, in the versions of constraints.txt.
+# Needs make and Python 3.11 or newer; the rest goes into .venv/ (RLlib: .venv-rllib/),
+# in the versions of constraints.txt (constraints-rllib.txt).
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-train train test test-fast lint soak clean
+.PHONY: help setup setup-train train test test-fast test-rllib lint soak clean
 
 # The first of these that runs and is new enough; `make PYTHON=/path/to/python` overrides the choice.
 CANDIDATES := python3.11 python3.12 python3.13 python3 python
@@ -14,6 +15,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Modules are compiled when first imported: compiling them all at once takes three times the installation.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install -qq --no-compile -c constraints.txt
+RLLIB_VENV := .venv-rllib
+RLLIB_PIP := $(RLLIB_VENV)/bin/python -m pip --disable-pip-version-check --no-input install -qq --no-compile \
+	-c constraints-rllib.txt
 export PYTHONDONTWRITEBYTECODE :=
 SOURCES := judgement_env training tests
 
@@ -53,8 +57,16 @@ $(VENV)/.stamp-train: $(VENV)/.stamp-torch pyproject.toml
 
 $(VENV)/.stamp-test: $(VENV)/.stamp-torch pyproject.toml
 	@echo "installing judgement-env with what its tests need"
-	@$(PIP) -e '.[train,bots,openspiel,dev]'
+	@$(PIP) -e '.[train,bots,sb3,torchrl,tianshou,openspiel,dev]'
 	@touch $@ $(VENV)/.stamp-train
+
+# RLlib demands an older gymnasium than the tests use, so it has an environment of its own.
+$(RLLIB_VENV)/.stamp: $(VENV)/.stamp-venv constraints-rllib.txt pyproject.toml
+	@echo "making $(RLLIB_VENV)/ with RLlib"
+	@$(PYTHON) -m venv $(RLLIB_VENV)
+	@$(RLLIB_PIP) "$$(grep '^torch==' constraints-rllib.txt)"
+	@$(RLLIB_PIP) -e '.[rllib]' pytest hypothesis
+	@touch $@
 
 setup: $(VENV)/.stamp-test ## build .venv/ with everything, the tests' libraries included
 
@@ -72,6 +84,9 @@ test: $(VENV)/.stamp-test ## run every test (ARGS='-k name' passes options to py
 test-fast: $(VENV)/.stamp-test ## run the tests that are not marked slow
 	$(TEST_ENV) $(BIN)/python -m pytest -m 'not slow' $(ARGS)
 
+test-rllib: $(RLLIB_VENV)/.stamp ## run the tests of RLlib, and of gymnasium 1.2.2 beneath it, in .venv-rllib/
+	$(TEST_ENV) RAY_AUTH_MODE=disabled $(RLLIB_VENV)/bin/python -m pytest tests/test_rllib.py tests/test_gym.py $(ARGS)
+
 lint: $(VENV)/.stamp-test ## check format, style and types
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
@@ -81,5 +96,5 @@ soak: $(VENV)/.stamp-test ## search for disagreements with random rules for as l
 	$(TEST_ENV) HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m slow $(ARGS)
 
 clean: ## remove .venv/, caches and builds; runs/ and models/ stay
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(RLLIB_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
