@@ -20,8 +20,19 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.core import types as numba_types
+from numba.extending import intrinsic as numba_intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+# Scratch space of a kernel: enough for a pack of cards.
+STACK_BYTES = 128
+
+# numba carries few annotations.
+types: Any = numba_types
+intrinsic: Any = numba_intrinsic
+inlined: Any = numba.njit(inline="always")
+carray: Any = getattr(numba, "carray")  # noqa: B009 - numba does not say that it exports it
 
 
 def kernel_hash() -> str:
@@ -83,3 +94,112 @@ def njit(function: Function) -> Function:
         with contextlib.suppress(RuntimeError):
             compiled.enable_caching()
     return cast(Function, compiled)
+
+
+# --- what the language lacks: a few bytes on the stack, and bytes written many at a time ---------
+
+if _settings.DISABLE_JIT:
+
+    def stack_bytes() -> Any:
+        """Return an array (128,) int8 of undefined content."""
+        return np.empty(STACK_BYTES, np.int8)
+
+    def row_of(array: Any, i: int) -> Any:
+        """Return row i of an array (N, D) in C order."""
+        return array[i]
+
+    def spread_bits(out: Any, start: int, bits: Any) -> None:
+        """Write bit c of `bits` as ``out[start + c]``, 0 or 1, for c of 0..63."""
+        out[start : start + 64] = (np.uint64(bits) >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
+
+    def read_word(array: Any, start: int) -> Any:
+        """Return the 8 bytes from ``array[start]`` on as a word, the first one lowest."""
+        return np.frombuffer(array[start : start + 8].tobytes(), "<u8")[0]
+
+    def write_word(out: Any, start: int, word: Any) -> None:
+        """Write the 8 bytes of a word from ``out[start]`` on, the lowest first."""
+        out[start : start + 8] = np.frombuffer(np.array(word, "<u8").tobytes(), out.dtype)
+
+else:
+    BYTE, WORD = ir.IntType(8), ir.IntType(64)
+
+    def _at(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any) -> Any:
+        """Return a pointer to `kind` at element `start` of the array, the first two arguments."""
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return builder.bitcast(builder.gep(array.data, [arguments[1]]), kind.as_pointer())
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def _stack_pointer(typing: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            with builder.goto_entry_block():
+                space = builder.alloca(ir.ArrayType(BYTE, STACK_BYTES))
+            return builder.bitcast(space, BYTE.as_pointer())
+
+        return types.CPointer(types.int8)(), generate
+
+    @inlined  # type: ignore[untyped-decorator]
+    def stack_bytes() -> Any:
+        """Return an array (128,) int8 of undefined content in the frame of the kernel that asks."""
+        return carray(_stack_pointer(), STACK_BYTES)
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def _row_pointer(typing: Any, array: Any, i: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            whole = context.make_array(signature.args[0])(context, builder, arguments[0])
+            width = builder.extract_value(whole.shape, 1)
+            return builder.gep(whole.data, [builder.mul(arguments[1], width)])
+
+        return types.CPointer(array.dtype)(array, types.int64), generate
+
+    @inlined  # type: ignore[untyped-decorator]
+    def row_of(array: Any, i: int) -> Any:
+        """Return row i of an array (N, D) in C order, whose owner must outlive the row.
+
+        A row taken as ``array[i]`` counts its owner's references with locked instructions, at each
+        call it is passed to: more than writing the row costs.
+        """
+        return carray(_row_pointer(array, i), array.shape[1])
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def spread_bits(typing: Any, out: Any, start: Any, bits: Any) -> Any:
+        """Write bit c of `bits` as ``out[start + c]``, 0 or 1, for c of 0..63.
+
+        Into bytes, a dozen vector instructions whatever the bits; a loop takes ten times as long.
+        """
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            flags = builder.bitcast(arguments[2], ir.VectorType(ir.IntType(1), 64))
+            wide = ir.VectorType(context.get_data_type(out.dtype), 64)
+            convert = builder.uitofp if isinstance(out.dtype, types.Float) else builder.zext
+            place = _at(context, builder, signature, arguments, wide)
+            builder.store(convert(flags, wide), place, align=1)
+            return context.get_dummy_value()
+
+        return types.void(out, types.int64, types.uint64), generate
+
+    def _need_bytes(array: Any) -> None:
+        """Refuse to compile for an array of other than bytes."""
+        if array.dtype.bitwidth != 8:
+            raise TypeError(f"an array of bytes is needed, not of {array.dtype}")
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def read_word(typing: Any, array: Any, start: Any) -> Any:
+        """Return the 8 bytes from ``array[start]`` on as a word, the first one lowest."""
+        _need_bytes(array)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.load(_at(context, builder, signature, arguments, WORD), align=1)
+
+        return types.uint64(array, types.int64), generate
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def write_word(typing: Any, out: Any, start: Any, word: Any) -> Any:
+        """Write the 8 bytes of a word from ``out[start]`` on, the lowest first."""
+        _need_bytes(out)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            place = _at(context, builder, signature, arguments, WORD)
+            builder.store(arguments[2], place, align=1)
+            return context.get_dummy_value()
+
+        return types.void(out, types.int64, types.uint64), generate

@@ -11,9 +11,11 @@ intervals are made `arena_result`'s.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,7 @@ from judgement_env.arena_result import (
 )
 from judgement_env.bots import Bot, make_bot
 from judgement_env.cards import whole_number
+from judgement_env.record import Record, write
 from judgement_env.rules import Rules, make_rules
 from judgement_env.scoring import shown
 from judgement_env.state import Array
@@ -56,6 +59,7 @@ def compare(
     only_first: bool = False,
     block: int = BLOCK,
     progress: Progress | None = None,
+    records: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Play every bot against every other and return points, intervals and all.
 
@@ -67,6 +71,7 @@ def compare(
         for three bots, or tables of four, at least).
     only_first: leave out what does not concern the first bot.
     block: tables played side by side. progress: called with the matches played and all to play.
+    records: a folder, new or empty, for the record of every match: 000000.json and so on.
     Raises ValueError naming the argument, its value and what is allowed, or the bot that took an
     action that is not legal.
     """
@@ -82,10 +87,11 @@ def compare(
         names = unique_names(bots)
         games = list(_games(len(bots), made_rules, num_deals, seed, wanted, only_first))
         count = _counter(progress, len(games) * num_deals * made_rules.num_players)
+        keep = None if records is None else _keeper(records)
         rows: list[Row] = []
         for format, members, lineups in games:
             mine, called = [seated[k] for k in members], [names[k] for k in members]
-            measured = play_format(mine, called, lineups, made_rules, seed, block, count)
+            measured = play_format(mine, called, lineups, made_rules, seed, block, count, keep)
             rows += _rows_of(measured, format, called, wanted, names[0] if only_first else None)
     order = {name: place for place, name in enumerate(FORMATS)}
     rows.sort(key=lambda row: order[row.format])
@@ -132,6 +138,30 @@ def _counter(progress: Progress | None, total: int) -> Callable[[int], None] | N
         progress(done, total)
 
     return count
+
+
+def _keeper(folder: str | os.PathLike[str]) -> Callable[[Record], None]:
+    """What writes each record it is given to the next file of a folder, which it makes."""
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        is_free = next(path.iterdir(), None) is None
+    except OSError as error:
+        raise ValueError(f"records: {os.fspath(folder)!r} cannot be used: {error}") from None
+    if not is_free:
+        raise ValueError(
+            f"records: {os.fspath(folder)!r} holds files already (allowed: a new or empty folder)"
+        )
+    numbers = itertools.count()
+
+    def keep(record: Record) -> None:
+        name = path / f"{next(numbers):06d}.json"
+        try:
+            write(record, name)
+        except OSError as error:
+            raise ValueError(f"records: {name} cannot be written: {error}") from None
+
+    return keep
 
 
 def _check(field: str, value: Any, low: int, high: int) -> int:

@@ -23,6 +23,7 @@ from judgement_env.engine import (
     table_key,
     write_mask,
 )
+from judgement_env.record import Record
 from judgement_env.rules import Rules
 from judgement_env.state import (
     MAX_CARDS,
@@ -235,8 +236,12 @@ def play_format(
     seed: int,
     block: int = BLOCK,
     on_matches: Callable[[int], None] | None = None,
+    on_record: Callable[[Record], None] | None = None,
 ) -> Measured:
-    """Play deal d of the seed with line-up d, (D, P) indices into `bots`, once from every seat."""
+    """Play deal d of the seed with line-up d, (D, P) indices into `bots`, once from every seat.
+
+    `on_matches` is called with the number of matches just played, `on_record` with each match.
+    """
     packed = pack_rules([rules])
     num_players = rules.num_players
     spread = np.zeros((NUM_SIZES, 3), np.int64)
@@ -248,7 +253,7 @@ def play_format(
         shape = (len(seating) // num_players, len(bots), NUM_SIZES, NUM_FIELDS)
         part = Block(packed, new_tables(len(seating)), seating, np.zeros(shape, np.int64), spread)
         begin_block(packed, part.tables, np.uint64(seed), first, seating, part.sums, spread)
-        for count in play(bots, names, part, rules, seed, first):
+        for count in play(bots, names, part, rules, seed, first, on_record):
             if on_matches is not None:
                 on_matches(count)
         add_deals(part.sums, moments, NUMERATORS, DENOMINATORS)
@@ -256,10 +261,17 @@ def play_format(
 
 
 def _play_together(
-    bots: Sequence[Bot], names: Sequence[str], part: Block, rules: Rules, seed: int, first: int
+    bots: Sequence[Bot],
+    names: Sequence[str],
+    part: Block,
+    rules: Rules,
+    seed: int,
+    first: int,
+    on_record: Callable[[Record], None] | None,
 ) -> Iterator[int]:
     """Play a block in lock-step, each bot asked once a step; yield its matches at the end."""
     rows = np.arange(len(part.tables))
+    chosen_by_row: list[list[int]] = [[] for _ in rows]
     while True:
         rows = rows[part.tables["phase"][rows] != OVER]
         if not len(rows):
@@ -276,17 +288,44 @@ def _play_together(
         )
         if wrong != NONE:
             _refuse(part, int(rows[wrong]), int(actions[wrong]), names[int(acting[wrong])])
+        if on_record is not None:
+            for row, action in zip(rows.tolist(), actions.tolist(), strict=True):
+                chosen_by_row[row].append(action)
+    if on_record is not None:
+        for i, choices in enumerate(chosen_by_row):
+            table = _open(rules, seed, first, i, part.seating[i], names)
+            for action in choices:
+                _push_forced(table)
+                table.push(action)
+            _push_forced(table)
+            on_record(table.record())
     yield len(part.tables)
 
 
+def _open(rules: Rules, seed: int, first: int, i: int, seats: Array, names: Sequence[str]) -> Table:
+    """The table of row i of the block that starts with deal `first`, its players named."""
+    players = [names[bot] for bot in seats]
+    return Table(rules, seed, table=first + i // rules.num_players, players=players)
+
+
+def _push_forced(table: Table) -> None:
+    """Play on while there is but one legal action, as `take_forced` does."""
+    while len(legal := table.legal()) == 1:
+        table.push(legal[0])
+
+
 def _play_by_views(
-    bots: Sequence[Bot], names: Sequence[str], part: Block, rules: Rules, seed: int, first: int
+    bots: Sequence[Bot],
+    names: Sequence[str],
+    part: Block,
+    rules: Rules,
+    seed: int,
+    first: int,
+    on_record: Callable[[Record], None] | None,
 ) -> Iterator[int]:
     """Play a block match by match, each bot asked with a view; yield each match."""
-    num_players = rules.num_players
     for i, seats in enumerate(part.seating):
-        players = [f"{names[bot]}" for bot in seats]
-        table = Table(rules, seed, table=first + i // num_players, players=players)
+        table = _open(rules, seed, first, i, seats, names)
         rows = np.array([i])
         while not table.is_over:
             legal = table.legal()
@@ -309,6 +348,8 @@ def _play_by_views(
                 part.spread,
             )
         _tell(bots, seats, table)
+        if on_record is not None:
+            on_record(table.record())
         yield 1
 
 

@@ -12,38 +12,24 @@ batch deals as table i of its seed, whatever the number of rows. The rules of pl
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 import numpy as np
 
-from judgement_env._jit import njit
+from judgement_env.batch_play import begin_batch, first_illegal, show_batch, step_batch
 from judgement_env.cards import NONE, NUM_ACTIONS, action_text, is_bid, whole_number
-from judgement_env.engine import (
-    LOW_HALF,
-    apply_action,
-    begin_match,
-    deal_cards,
-    is_legal,
-    next_round,
-    stream,
-    table_key,
-    write_mask,
-)
-from judgement_env.observation import (
-    OFFSET,
-    ORACLE_SIZE,
-    SCALE,
-    SIZE,
-    encode,
-    encode_oracle,
-)
+from judgement_env.engine import table_key
+from judgement_env.observation import ORACLE_SIZE, SIZE
 from judgement_env.record import SEEDS
-from judgement_env.rules import MAX_ROUNDS, Rules, make_rules
+from judgement_env.rules import Rules, make_rules
 from judgement_env.scoring import shown
-from judgement_env.state import Array, RulesRecord, TableRecord, new_tables, pack_rules
+from judgement_env.state import Array, new_tables, pack_rules
 from judgement_env.table import IllegalActionError
 from judgement_env.view import View, explain
 
@@ -51,168 +37,8 @@ RulesLike = str | os.PathLike[str] | Rules | Mapping[str, Any]
 
 EPISODES = ("match", "round")
 DTYPES = ("float32", "uint8")
-# The deals of a match use streams 0 to MAX_ROUNDS of its key; this one draws the round played.
-ROUND_STREAM = MAX_ROUNDS + 1
-WIDE_OFFSET: Array = OFFSET.astype(np.float64)
-INVERSE: Array = 1 / SCALE.astype(np.float64)
-
-# --- kernels ----------------------------------------------------------------------------------
-
-
-@njit
-def draw_round(match_key: np.uint64, chances: Array) -> int:
-    """Return the round (from 0) that an episode of one round plays; its key names the draw.
-
-    `chances` (R,) float64 sums up the rounds' probabilities, so its last value is 1.
-    """
-    bits = stream(match_key, ROUND_STREAM) & LOW_HALF
-    point = float(bits) / float(1 << 32)
-    index = 0
-    while chances[index] <= point:
-        index += 1
-    return index
-
-
-@njit
-def begin_episode(r: RulesRecord, t: TableRecord, is_round: bool, chances: Array) -> None:
-    """Start a match, or one round drawn from the schedule with the deal of a match's first round.
-
-    So an episode of one round deals as a match of that round alone does.
-    """
-    if not is_round:
-        begin_match(r, t, 0, r.num_rounds - 1, NONE)
-        return
-    index = draw_round(stream(t.key, t.match), chances)
-    begin_match(r, t, index, index, NONE)
-    t["round"] = 0
-    deal_cards(r, t)
-    t["round"] = index
-
-
-@njit
-def write_scaled(raw: Array, out: Array) -> None:
-    """Write the float32 form of an observation (SIZE,) uint8 into `out`.
-
-    A product in 64 bits rounds to the same float32 as the division, and is four times as fast.
-    """
-    for index in range(SIZE):
-        out[index] = (np.float64(raw[index]) - WIDE_OFFSET[index]) * INVERSE[index]
-
-
-@njit
-def write_row(
-    r: RulesRecord, t: TableRecord, raw: Array, scaled: Array, oracle: Array, i: int
-) -> None:
-    """Write what the seat to act at table i sees; `scaled` and `oracle` of no rows are left out.
-
-    `raw` has a row for each table, or one for all where only the float32 form is wanted.
-    """
-    row = raw[i % raw.shape[0]]
-    encode(r, t, t.seat, row)
-    if scaled.shape[0]:
-        write_scaled(row, scaled[i])
-    if oracle.shape[0]:
-        encode_oracle(r, t, t.seat, oracle[i])
-
-
-@njit
-def begin_batch(
-    rules: Array, tables: Array, is_round: bool, chances: Array, seed: np.uint64, is_seeded: bool
-) -> None:
-    """Start an episode at every table: the first of a seed, or the one after that in play."""
-    for i in range(tables.shape[0]):
-        t = tables[i]
-        t.match += 1
-        if is_seeded:
-            t.key = table_key(seed, i)
-            t.match = 0
-        begin_episode(rules[t.rules], t, is_round, chances[t.rules])
-
-
-@njit
-def show_batch(
-    rules: Array, tables: Array, raw: Array, scaled: Array, mask: Array, seat: Array, oracle: Array
-) -> None:
-    """Write the seat to act, its mask and what it sees, for every table."""
-    for i in range(tables.shape[0]):
-        t = tables[i]
-        seat[i] = t.seat
-        write_mask(rules[t.rules], t, mask[i])
-        write_row(rules[t.rules], t, raw, scaled, oracle, i)
-
-
-@njit
-def first_illegal(rules: Array, tables: Array, actions: Array) -> int:
-    """Return the first table whose action is illegal, NONE where all are legal."""
-    for i in range(tables.shape[0]):
-        t = tables[i]
-        if not is_legal(rules[t.rules], t, actions[i]):
-            return i
-    return NONE
-
-
-@njit
-def play_on(
-    r: RulesRecord, t: TableRecord, action: int, reward: Array, is_round: bool, chances: Array
-) -> bool:
-    """Apply a legal action and add its points to `reward`; return whether it ended the episode.
-
-    The next round is dealt where it settled one, the next episode where it ended one.
-    """
-    if not apply_action(r, t, action):
-        return False
-    for seat in range(r.num_players):
-        reward[seat] += t.points[seat]
-    if not next_round(r, t):
-        return False
-    t.match += 1
-    begin_episode(r, t, is_round, chances)
-    return True
-
-
-@njit
-def only_action(mask: Array) -> int:
-    """Return the first legal action of a mask."""
-    action = 0
-    while not mask[action]:
-        action += 1
-    return action
-
-
-@njit
-def step_batch(
-    rules: Array,
-    tables: Array,
-    actions: Array,
-    is_round: bool,
-    chances: Array,
-    is_skipping: bool,
-    raw: Array,
-    scaled: Array,
-    mask: Array,
-    seat: Array,
-    reward: Array,
-    done: Array,
-    oracle: Array,
-) -> None:
-    """Apply a legal action at every table and write all that follows.
-
-    `is_skipping` plays decisions that leave no choice too. No match is without a choice (its first
-    bid is one), so a step ends one match at most.
-    """
-    for i in range(tables.shape[0]):
-        t = tables[i]
-        r = rules[t.rules]
-        reward[i, :] = 0
-        done[i] = play_on(r, t, actions[i], reward[i], is_round, chances[t.rules])
-        while write_mask(r, t, mask[i]) == 1 and is_skipping:
-            forced = only_action(mask[i])
-            done[i] |= play_on(r, t, forced, reward[i], is_round, chances[t.rules])
-        seat[i] = t.seat
-        write_row(r, t, raw, scaled, oracle, i)
-
-
-# --- the environment --------------------------------------------------------------------------
+# What a caller may own, besides `oracle`.
+SHOWN = ("observation", "action_mask", "seat", "reward", "done")
 
 
 class BatchEnv:
@@ -231,19 +57,24 @@ class BatchEnv:
         self,
         rules: RulesLike | Sequence[RulesLike] = "kachuful",
         num_tables: int = 1,
-        seed: int | None = 0,
+        seed: int | Sequence[int] | Array | None = 0,
         *,
         episode: str = "match",
         dtype: str = "float32",
         skip_forced: bool = False,
         oracle: bool = False,
         copy: bool = True,
+        buffers: Mapping[str, Array] | None = None,
+        threads: int = 1,
+        rules_of: Any = None,
         round_weights: Any = None,
     ) -> None:
         """Make the tables; nothing is dealt before `reset`.
 
         rules: one set of rules, or K of them: table i plays the one of index i % K.
-        seed: names the deals; None draws one.
+        rules_of: (N,) integers, the index into `rules` of each table instead; `restart` changes it.
+        seed: names the deals, table i dealing as table i of the seed; None draws one. Or N seeds,
+            table i dealing as the only table of seed i.
         episode: "match", or "round": one round of the schedule, drawn anew each time.
         round_weights: how likely each round is in round episodes, (R,) or (K, R); all alike if
             None.
@@ -251,28 +82,34 @@ class BatchEnv:
         skip_forced: play decisions that leave no choice inside the step that leads to them.
         oracle: also write all hands, for a critic during training.
         copy: each step makes new arrays; False writes into the same ones again and again.
+        buffers: arrays of your own to write into, by attribute name, shaped and typed as the
+            attribute and in C order; the other attributes are then written in place too.
+        threads: blocks of tables played side by side; results are the same for any number.
         Raises ValueError naming the argument, its value and what is allowed.
         """
         self.rules: tuple[Rules, ...] = _all_rules(rules)
-        count = whole_number(num_tables)
-        if count is None or count < 1:
-            raise ValueError(f"num_tables: {num_tables!r} (allowed: a whole number from 1)")
-        self.num_tables = count
+        self.num_tables = _count("num_tables", num_tables)
         self.num_players = max(r.num_players for r in self.rules)
-        self.seed = check_seed(seed)
+        self.seed, self._keys = _all_keys(seed, self.num_tables)
         self.episode = _choice("episode", episode, EPISODES)
         self.dtype = np.dtype(_choice("dtype", dtype, DTYPES))
         self.skip_forced = bool(skip_forced)
-        self.copy = bool(copy)
-        self.tables = new_tables(count)
-        self.tables["rules"] = np.arange(count) % len(self.rules)
+        self.copy = bool(copy) and buffers is None
+        self.threads = min(_count("threads", threads), self.num_tables)
+        self.tables = new_tables(self.num_tables)
+        self.tables["rules"] = np.arange(self.num_tables) % len(self.rules)
+        if rules_of is not None:
+            self.tables["rules"] = self._checked_rules(rules_of, self.num_tables)
         self._packed = pack_rules(self.rules)
-        if round_weights is not None and episode != "round":
-            raise ValueError("round_weights: given with episode 'match' (allowed: with 'round')")
-        self._chances = _all_chances(self.rules, round_weights)
         self._has_oracle = bool(oracle)
         self._has_begun = False
+        self._chances = _all_chances(self.rules, None)
+        if round_weights is not None:
+            self.set_round_weights(round_weights)
+        edges = np.linspace(0, self.num_tables, self.threads + 1).astype(int)
+        self._blocks = [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
         self._make_arrays()
+        self._own(buffers or {})
 
     def _make_arrays(self) -> None:
         n = self.num_tables
@@ -282,9 +119,33 @@ class BatchEnv:
         self.reward: Array = np.zeros((n, self.num_players), np.float32)
         self.done: Array = np.zeros(n, np.bool_)
         self._oracle: Array = np.zeros((n if self._has_oracle else 0, ORACLE_SIZE), self.dtype)
+        self._link_rows()
+
+    def _link_rows(self) -> None:
+        """Have the kernels write to `observation`: raw values at once, or by way of one raw row."""
         is_raw = self.dtype == np.uint8
-        self._raw: Array = self.observation if is_raw else np.zeros((1, SIZE), np.uint8)
+        self._raw: Array = self.observation if is_raw else np.zeros((self.threads, SIZE), np.uint8)
         self._scaled: Array = np.zeros((0, SIZE), np.float32) if is_raw else self.observation
+
+    def _own(self, buffers: Mapping[str, Array]) -> None:
+        """Take the caller's arrays in the place of those made here."""
+        names = [*SHOWN, "oracle"] if self._has_oracle else list(SHOWN)
+        for name, buffer in buffers.items():
+            if name not in names:
+                raise ValueError(f"buffers: {name!r} (allowed: {', '.join(names)})")
+            attribute = "_oracle" if name == "oracle" else name
+            wanted = getattr(self, attribute)
+            if not isinstance(buffer, np.ndarray):
+                raise ValueError(f"buffers[{name!r}]: {type(buffer).__name__} (allowed: an array)")
+            if buffer.shape != wanted.shape or buffer.dtype != wanted.dtype:
+                raise ValueError(
+                    f"buffers[{name!r}]: shape {buffer.shape}, dtype {buffer.dtype}"
+                    f" (allowed: {wanted.shape}, {wanted.dtype})"
+                )
+            if not (buffer.flags.c_contiguous and buffer.flags.writeable):
+                raise ValueError(f"buffers[{name!r}]: not writeable memory in C order")
+            setattr(self, attribute, buffer)
+        self._link_rows()
 
     @property
     def oracle(self) -> Array:
@@ -293,7 +154,7 @@ class BatchEnv:
             raise AttributeError("oracle: this batch was made with oracle=False")
         return self._oracle
 
-    def reset(self, seed: int | None = None) -> None:
+    def reset(self, seed: int | Sequence[int] | Array | None = None) -> None:
         """Start an episode at every table, and zero `reward` and `done`.
 
         The first reset, and one with a seed, starts with match 0 of the seed; any other goes on
@@ -301,16 +162,68 @@ class BatchEnv:
         """
         is_seeded = seed is not None or not self._has_begun
         if seed is not None:
-            self.seed = check_seed(seed)
-        key = np.uint64(self.seed)
+            self.seed, self._keys = _all_keys(seed, self.num_tables)
         is_round = self.episode == "round"
-        begin_batch(self._packed, self.tables, is_round, self._chances, key, is_seeded)
+        begin_batch(self._packed, self.tables, is_round, self._chances, self._keys, is_seeded)
         self._has_begun = True
         if self.copy:
             self._make_arrays()
         self.reward[:] = 0
         self.done[:] = False
         self._show()
+
+    def restart(self, which: Any, rules_of: Any = None) -> None:
+        """Start the next episode at some tables, leaving theirs unfinished.
+
+        which: (N,) bool or (M,) indices; rules_of: (M,) indices into `rules` to play by from now
+        on. `reward` and `done` of these tables become zero. Raises ValueError for tables or rules
+        that do not exist.
+        """
+        self._need_begun("restart")
+        chosen = self._checked_tables(which)
+        part = self.tables[chosen]
+        if rules_of is not None:
+            part["rules"] = self._checked_rules(rules_of, len(chosen))
+        is_round = self.episode == "round"
+        begin_batch(self._packed, part, is_round, self._chances, part["key"].copy(), False)
+        self.tables[chosen] = part
+        self._shown_anew(chosen)
+
+    def save(self, which: Any = None) -> Array:
+        """Return copies (M,) of tables, all or those chosen: positions that `restore` goes back to.
+
+        which: (N,) bool or (M,) indices.
+        """
+        self._need_begun("save")
+        return self.tables[self._checked_tables(which)]
+
+    def restore(self, saved: Array, which: Any = None) -> None:
+        """Go back to saved positions, at all tables or those chosen; they may be others' positions.
+
+        saved: (M,) or (1,) tables, as `save` returns them. What the batch shows of these tables is
+        written anew, their `reward` and `done` become zero. Raises ValueError for another shape.
+        """
+        self._need_begun("restore")
+        chosen = self._checked_tables(which)
+        given = np.asarray(saved)
+        if given.dtype != self.tables.dtype or given.shape not in ((len(chosen),), (1,)):
+            raise ValueError(
+                f"saved: shape {given.shape}, dtype {str(given.dtype)[:20]}"
+                f" (allowed: ({len(chosen)},) tables of save())"
+            )
+        self.tables[chosen] = given
+        self._shown_anew(chosen)
+
+    def set_round_weights(self, weights: Any) -> None:
+        """Say how likely each round is in the round episodes that begin from now on.
+
+        weights: (R,) or (K, R), from 0; None makes all alike. ValueError where they are not.
+        """
+        if self.episode != "round":
+            raise ValueError(
+                f"round_weights: given with episode {self.episode!r} (allowed: with 'round')"
+            )
+        self._chances = _all_chances(self.rules, weights)
 
     def step(self, actions: Any) -> None:
         """Take one action at every table; `actions` (N,) of any integer dtype.
@@ -322,21 +235,27 @@ class BatchEnv:
         chosen = self._checked(actions)
         if self.copy:
             self._make_arrays()
-        step_batch(
-            self._packed,
-            self.tables,
-            chosen,
-            self.episode == "round",
-            self._chances,
-            self.skip_forced,
-            self._raw,
-            self._scaled,
-            self.action_mask,
-            self.seat,
-            self.reward,
-            self.done,
-            self._oracle,
-        )
+        is_round, is_skipping = self.episode == "round", self.skip_forced
+
+        def play(block: int) -> None:
+            rows, raw, scaled, oracle = self._block(block)
+            step_batch(
+                self._packed,
+                self.tables[rows],
+                chosen[rows],
+                is_round,
+                self._chances,
+                is_skipping,
+                raw,
+                scaled,
+                self.action_mask[rows],
+                self.seat[rows],
+                self.reward[rows],
+                self.done[rows],
+                oracle,
+            )
+
+        self._each_block(play)
 
     def refresh(self) -> None:
         """Write observation, mask, seat and oracle anew after `tables` was changed by hand."""
@@ -347,16 +266,32 @@ class BatchEnv:
             self.reward, self.done = reward, done
         self._show()
 
+    def _shown_anew(self, chosen: Array) -> None:
+        self.refresh()
+        if self.copy:
+            self.reward, self.done = self.reward.copy(), self.done.copy()
+        self.reward[chosen] = 0
+        self.done[chosen] = False
+
     def _show(self) -> None:
-        show_batch(
-            self._packed,
-            self.tables,
-            self._raw,
-            self._scaled,
-            self.action_mask,
-            self.seat,
-            self._oracle,
-        )
+        def write(block: int) -> None:
+            rows, raw, scaled, oracle = self._block(block)
+            mask, seat = self.action_mask[rows], self.seat[rows]
+            show_batch(self._packed, self.tables[rows], raw, scaled, mask, seat, oracle)
+
+        self._each_block(write)
+
+    def _block(self, block: int) -> tuple[slice, Array, Array, Array]:
+        """Return the rows of a block, and its part of the arrays that may have no row a table."""
+        rows = self._blocks[block]
+        raw = self._raw[block : block + 1] if len(self._scaled) else self._raw[rows]
+        return rows, raw, self._scaled[rows], self._oracle[rows]
+
+    def _each_block(self, work: Callable[[int], Any]) -> list[Any]:
+        """Call `work` with every block's number, side by side; return the results in order."""
+        if self.threads == 1:
+            return [work(0)]
+        return list(_pool(self.threads).map(work, range(self.threads)))
 
     def _need_begun(self, method: str) -> None:
         if not self._has_begun:
@@ -368,15 +303,47 @@ class BatchEnv:
             raise TypeError(f"actions: dtype {given.dtype} (allowed: any integer dtype)")
         if given.shape != (self.num_tables,):
             raise ValueError(f"actions: shape {given.shape} (allowed: ({self.num_tables},))")
-        chosen = given.astype(np.int64)
-        i = int(first_illegal(self._packed, self.tables, chosen))
-        if i != NONE:
-            self._refuse(i, given[i].item())
+        chosen = given.astype(np.int64, copy=False)
+
+        def check(block: int) -> int:
+            rows = self._blocks[block]
+            i = int(first_illegal(self._packed, self.tables[rows], chosen[rows]))
+            return i if i == NONE else i + rows.start
+
+        for i in self._each_block(check):
+            if i != NONE:
+                self._refuse(i, given[i].item())
         return chosen
+
+    def _checked_tables(self, which: Any) -> Array:
+        """Return the indices of the tables chosen, all for None."""
+        if which is None:
+            return np.arange(self.num_tables)
+        given = np.asarray(which)
+        if given.dtype == np.bool_ and given.shape == (self.num_tables,):
+            return np.flatnonzero(given)
+        is_index = given.ndim == 1 and (given.dtype.kind in "iu" or not given.size)
+        if not is_index or (given.size and not 0 <= given.min() <= given.max() < self.num_tables):
+            raise ValueError(
+                f"which: {shown(given.tolist())} (allowed: {self.num_tables} truth values,"
+                f" or indices from 0 to {self.num_tables - 1})"
+            )
+        return given.astype(np.int64)
+
+    def _checked_rules(self, rules_of: Any, count: int) -> Array:
+        """Return indices into `rules`, `count` of them."""
+        given = np.asarray(rules_of)
+        last = len(self.rules) - 1
+        is_fit = given.shape == (count,) and given.dtype.kind in "iu"
+        if not is_fit or (count and not 0 <= given.min() <= given.max() <= last):
+            raise ValueError(
+                f"rules_of: {shown(given.tolist())} (allowed: {count} indices from 0 to {last})"
+            )
+        return given
 
     def _refuse(self, i: int, action: int) -> NoReturn:
         """Say which rule keeps table i from `action`, as a Table would."""
-        rules = self.rules[i % len(self.rules)]
+        rules = self.rules[int(self.tables["rules"][i])]
         view = View(rules, int(self.tables["seat"][i]), self.tables[i : i + 1].copy(), (), ())
         if 0 <= action < NUM_ACTIONS:
             words = action_text(action) if is_bid(action) else f"play {action_text(action)}"
@@ -401,6 +368,30 @@ def check_seed(seed: Any) -> int:
     if number is None or not 0 <= number < SEEDS:
         raise ValueError(f"seed: {shown(seed)} (allowed: a whole number from 0 to {SEEDS - 1})")
     return number
+
+
+def _all_keys(seed: Any, num_tables: int) -> tuple[Any, Array]:
+    """Return the seed or the list of them, and the key (N,) uint64 each table gets of it."""
+    if seed is None or np.ndim(seed) == 0:
+        one = check_seed(seed)
+        return one, np.array([table_key(np.uint64(one), i) for i in range(num_tables)], np.uint64)
+    seeds = [check_seed(s) for s in np.asarray(seed).tolist()]
+    if len(seeds) != num_tables:
+        raise ValueError(f"seed: {len(seeds)} seeds (allowed: one, or {num_tables})")
+    return seeds, np.array([table_key(np.uint64(s), 0) for s in seeds], np.uint64)
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Return the threads that all batches of as many share; a batch holds none, so it pickles."""
+    return ThreadPoolExecutor(threads, "judgement-batch")
+
+
+def _count(name: str, value: Any) -> int:
+    count = whole_number(value)
+    if count is None or count < 1:
+        raise ValueError(f"{name}: {shown(value)} (allowed: a whole number from 1)")
+    return count
 
 
 def _all_rules(rules: RulesLike | Sequence[RulesLike]) -> tuple[Rules, ...]:

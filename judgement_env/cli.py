@@ -1,4 +1,4 @@
-"""The `judgement` command: play, replay, rules, arena.
+"""The `judgement` command: play, replay, rules, arena, bench, check, dataset.
 
 Reads the command line, makes rules and bots of it, and hands over; what a command needs is imported
 when it runs. A mistake of the user is one line on stderr and exit status 2, Ctrl-C is 130, a reader
@@ -13,7 +13,8 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from judgement_env import __version__
@@ -21,6 +22,7 @@ from judgement_env import __version__
 if TYPE_CHECKING:
     from judgement_env.rules import Rules
 
+BROKEN_CONTRACT: Final = 1
 USAGE_ERROR: Final = 2
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
@@ -54,13 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The interpreter flushes stdout once more when it ends; let that go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    except KeyboardInterrupt:
-        print(f"judgement {given[0]}: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(f"judgement {given[0]}: interrupted{_notes(stop)}", file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
         if not _is_expected(error):
             raise
-        print(f"judgement {given[0]}: {' '.join(str(error).split())}", file=sys.stderr)
+        text = " ".join(f"{error}{_notes(error)}".split())
+        print(f"judgement {given[0]}: {text}", file=sys.stderr)
         return USAGE_ERROR
 
 
@@ -69,6 +72,11 @@ def _is_expected(error: Exception) -> bool:
     bots = sys.modules.get("judgement_env.bots.base")
     is_bot_error = bots is not None and isinstance(error, bots.BotError)
     return is_bot_error or isinstance(error, FileNotFoundError | ValueError)
+
+
+def _notes(error: BaseException) -> str:
+    """What was noted about an error on its way up."""
+    return "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
 
 
 def _be_lenient(*streams: Any) -> None:
@@ -346,6 +354,7 @@ def _add_arena(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=1, metavar="N", help="of the deals (default: 1)"
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--records", metavar="FOLDER", help="write the record of every match there")
     from judgement_env.rule_options import add_rule_options
 
     add_rule_options(parser)
@@ -357,22 +366,171 @@ def _run_arena(arguments: argparse.Namespace) -> int:
     from judgement_env.rules import make_rules
 
     rules = make_rules(arguments.rules).replace(**rule_changes(arguments))
-    is_live = sys.stderr.isatty()
-    result = arena.compare(
-        arguments.bots,
-        rules=rules,
-        matches=arguments.matches,
-        seed=arguments.seed,
-        progress=_show_progress if is_live else None,
-    )
-    if is_live:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    with _progress("matches") as progress:
+        result = arena.compare(
+            arguments.bots,
+            rules=rules,
+            matches=arguments.matches,
+            seed=arguments.seed,
+            progress=progress,
+            records=arguments.records,
+        )
     print(result.to_json() if arguments.json else result)
     return 0
 
 
-def _show_progress(done: int, total: int) -> None:
-    print(f"\r{done:,} of {total:,} matches", end="", file=sys.stderr, flush=True)
+@contextmanager
+def _progress(things: str) -> Iterator[Callable[[int, int | None], None] | None]:
+    """Something to call with how many things are done of how many, None off a terminal.
+
+    A bar where `rich` is installed, else one line that counts.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError:
+        try:
+            yield lambda done, total: _show_count(done, total, things)
+        finally:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        return
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(things)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _show_count(done: int, total: int | None, things: str) -> None:
+    of = "" if total is None else f" of {total:,}"
+    print(f"\r{done:,}{of} {things}", end="", file=sys.stderr, flush=True)
+
+
+# --- bench ------------------------------------------------------------------------------------
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    from judgement_env.bench import PEERS, ROWS
+
+    parser.epilog = "rows (default: all):\n" + "\n".join(
+        f"  {name:10}{row.help}" for name, row in ROWS.items()
+    )
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="measure these only")
+    parser.add_argument("--vs", choices=PEERS, help="run it beside, where the table has it")
+    parser.add_argument("--quick", action="store_true", help="short samples: a rough picture")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def _run_bench(arguments: argparse.Namespace) -> int:
+    from judgement_env import bench
+
+    with _progress("rows") as progress:
+        report = bench.run(
+            arguments.rows,
+            vs=arguments.vs,
+            plan=bench.QUICK if arguments.quick else bench.FULL,
+            progress=progress,
+        )
+    print(report.to_json() if arguments.json else report)
+    return 0
+
+
+# --- check ------------------------------------------------------------------------------------
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "bots: random, heuristic, models/NAME or the folder of a model,\n"
+        "process:COMMAND, or FILE.py:NAME, a class or a function in a file that\n"
+        "makes a bot: anything with act(view). Without rules, it is asked under all\n"
+        "presets and many house rules.\n"
+        "Exit status 1 where a sentence does not hold."
+    )
+    parser.add_argument("bot", metavar="BOT", help="the bot to check")
+    parser.add_argument(
+        "--rules", metavar="NAME|FILE", help="under these rules only: a preset or a YAML file"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of deals (default: 0)")
+    parser.add_argument(
+        "--positions", type=int, default=8, metavar="N", help="under each of the rules (default: 8)"
+    )
+    parser.add_argument(
+        "--random",
+        action="store_true",
+        help="it draws by lot, and has no policy that shows it",
+    )
+    from judgement_env.rule_options import add_rule_options
+
+    add_rule_options(parser, with_file=False)
+
+
+def _run_check(arguments: argparse.Namespace) -> int:
+    from judgement_env import testing
+    from judgement_env.rule_options import rule_changes
+    from judgement_env.rules import make_rules
+
+    changes = rule_changes(arguments)
+    is_named = arguments.rules is not None or bool(changes)
+    try:
+        testing.check_bot(
+            testing.load_bot(arguments.bot),
+            rules=make_rules(arguments.rules or "kachuful").replace(**changes)
+            if is_named
+            else None,
+            seed=arguments.seed,
+            deterministic=False if arguments.random else None,
+            positions=arguments.positions,
+            report=lambda sentence: print(f"ok  {sentence}", flush=True),
+        )
+    except testing.ContractError as error:
+        print(error)
+        return BROKEN_CONTRACT
+    return 0
+
+
+# --- dataset ----------------------------------------------------------------------------------
+
+
+def _add_dataset(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "records: files as `judgement play --save` and `judgement arena --records` write\n"
+        "them, or folders of such files. docs/datasets.md describes the arrays."
+    )
+    parser.add_argument("records", nargs="+", metavar="RECORD", help="files or folders of records")
+    parser.add_argument("out", metavar="OUT.npz", help="the file to write")
+    parser.add_argument(
+        "--shard-size",
+        type=int,
+        metavar="N",
+        help="decisions a file: OUT-00000.npz, OUT-00001.npz, … (default: all in one)",
+    )
+    parser.add_argument(
+        "--skip-forced", action="store_true", help="leave out decisions with one legal action"
+    )
+    parser.add_argument(
+        "--keep-going", action="store_true", help="leave out broken records, and say which"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the files of that name")
+
+
+def _run_dataset(arguments: argparse.Namespace) -> int:
+    from judgement_env import dataset
+
+    with _progress("records") as progress:
+        summary = dataset.write_dataset(
+            arguments.records,
+            arguments.out,
+            shard_size=arguments.shard_size,
+            skip_forced=arguments.skip_forced,
+            keep_going=arguments.keep_going,
+            overwrite=arguments.overwrite,
+            progress=progress,
+        )
+    for reason in summary.skipped:
+        print(f"left out: {reason}", file=sys.stderr)
+    print(summary)
+    return 0
 
 
 COMMANDS: Final[Mapping[str, _Command]] = {
@@ -380,6 +538,9 @@ COMMANDS: Final[Mapping[str, _Command]] = {
     "replay": _Command("check the record of a match and show it", _add_replay, _run_replay),
     "rules": _Command("list the presets, or show rules in full", _add_rules, _run_rules),
     "arena": _Command("measure bots against each other", _add_arena, _run_arena),
+    "bench": _Command("measure decisions a second, beside other engines", _add_bench, _run_bench),
+    "check": _Command("check that a bot keeps to what bots must", _add_check, _run_check),
+    "dataset": _Command("turn records of matches into arrays", _add_dataset, _run_dataset),
 }
 
 if __name__ == "__main__":

@@ -8,13 +8,15 @@ checks it (`is_legal`). The deals of a round follow from (seed, table, match, ro
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from judgement_env._jit import njit
+from judgement_env._jit import njit, spread_bits, stack_bytes, write_word
 from judgement_env.cards import BID_OFFSET, NONE, NUM_ACTIONS, NUM_CARDS
 from judgement_env.state import (
     BIDDING,
-    MAX_PACKS,
+    MAX_PACK,
     OVER,
     PLAYING,
     SETTLED,
@@ -24,11 +26,18 @@ from judgement_env.state import (
     TableRecord,
 )
 
+# Words are unsigned, and one of them with a signed number makes a float: numbers made of words are
+# signed at once.
+signed: Any = np.int64
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
 SUIT_BITS = np.uint64((1 << 13) - 1)
 LOW_HALF = np.uint64((1 << 32) - 1)
 HALF = np.uint64(32)
+LOWEST_BYTE = np.uint64(0xFF)
+EACH_LOWEST = np.uint64(0x0101010101010101)
+OWN_BITS = np.uint64(0x8040201008040201)
+OWN_CARRIES = np.uint64(0x00406070787C7E7F)
 
 # --- bits -------------------------------------------------------------------------------------
 
@@ -39,7 +48,8 @@ def popcount(bits: Bits) -> int:
     x = bits - ((bits >> ONE) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return int((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    number: int = signed((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    return number
 
 
 @njit
@@ -52,6 +62,12 @@ def lowest(bits: Bits) -> int:
 def card_bit(card: int) -> Bits:
     """Return the word with only the bit of `card` set."""
     return ONE << np.uint64(card)
+
+
+@njit
+def suit_of(card: int) -> int:
+    """Return ``card // 13`` for -1..51, by a product that is exact there."""
+    return (card * 79) >> 10
 
 
 @njit
@@ -84,9 +100,16 @@ def table_key(seed: Bits, table: int) -> Bits:
 
 
 @njit
+def scaled_down(word: Bits, bound: int) -> int:
+    """Return a number of 0..bound-1 from the lower half of a random word."""
+    number: int = signed(((word & LOW_HALF) * np.uint64(bound)) >> HALF)
+    return number
+
+
+@njit
 def draw_below(key: Bits, counter: int, bound: int) -> int:
     """Return draw `counter` of the stream `key`, uniform on 0..bound-1 to within 2^-25."""
-    return int(((stream(key, counter) & LOW_HALF) * np.uint64(bound)) >> HALF)
+    return scaled_down(stream(key, counter), bound)
 
 
 @njit
@@ -143,58 +166,48 @@ def begin_round(r: RulesRecord, t: TableRecord) -> None:
 def deal_cards(r: RulesRecord, t: TableRecord) -> None:
     """Deal `t.cards` to every seat, and the turn-up where the rules have one.
 
-    Each card is the next draw from the pack that has not been taken yet, so every deal is as
-    likely as every other.
+    A shuffle of Fisher and Yates that stops when enough cards are drawn; each word of the stream
+    gives two draws, so every deal is as likely as every other to within 2^-25 a card.
     """
+    pack = stack_bytes()
+    pack[:MAX_PACK] = r.pack
     key = stream(stream(t.key, t.match), t["round"] + 1)
-    pack_size = r.pack_size
-    num_cards = t.cards
-    taken_low = ZERO
-    taken_high = ZERO
-    counter = 0
-    t.hand[:, :] = 0
-    t.turn_up = NONE
-    num_dealt = num_cards * r.num_players
+    size = int(r.pack_size)
     num_drawn = 0
-    while num_drawn < num_dealt + r.is_turn_up:
-        place = draw_below(key, counter, pack_size)
-        counter += 1
-        if place < 64:
-            if taken_low & card_bit(place):
-                continue
-            taken_low |= card_bit(place)
-        else:
-            if taken_high & card_bit(place - 64):
-                continue
-            taken_high |= card_bit(place - 64)
-        card = int(r.pack[place])
-        if num_drawn < num_dealt:
-            add_card(t, num_drawn // num_cards, card)
-        else:
-            t.turn_up = card
-            t.trump = card // 13
-        num_drawn += 1
+    word = ZERO
+    t.hand[:, :] = 0
+    for seat in range(r.num_players):
+        once = ZERO
+        twice = ZERO
+        for _ in range(t.cards):
+            if num_drawn & 1:
+                word >>= HALF
+            else:
+                word = stream(key, num_drawn)
+            place = num_drawn + scaled_down(word, size - num_drawn)
+            bit = card_bit(pack[place])
+            pack[place] = pack[num_drawn]
+            num_drawn += 1
+            twice |= once & bit
+            once |= bit
+        t.hand[seat, 0] = once
+        t.hand[seat, 1] = twice
     t.dealt[:, :] = t.hand[:, :]
-
-
-@njit
-def add_card(t: TableRecord, seat: int, card: int) -> None:
-    """Put one copy of `card` into a hand."""
-    bit = card_bit(card)
-    word = 0
-    while t.hand[seat, word] & bit:
-        word += 1
-    t.hand[seat, word] |= bit
+    t.turn_up = NONE
+    if r.is_turn_up:
+        card = int(pack[num_drawn + scaled_down(stream(key, num_drawn + 1), size - num_drawn)])
+        t.turn_up = card
+        t.trump = card // 13
 
 
 @njit
 def remove_card(t: TableRecord, seat: int, card: int) -> None:
     """Take one copy of `card` out of a hand that holds it."""
+    hand = t.hand[np.uintp(seat)]
     bit = card_bit(card)
-    for word in range(MAX_PACKS - 1, -1, -1):
-        if t.hand[seat, word] & bit:
-            t.hand[seat, word] &= ~bit
-            return
+    second = hand[1] & bit
+    hand[1] ^= second
+    hand[0] ^= bit ^ second
 
 
 # --- legality ---------------------------------------------------------------------------------
@@ -203,12 +216,9 @@ def remove_card(t: TableRecord, seat: int, card: int) -> None:
 @njit
 def legal_cards(t: TableRecord) -> Bits:
     """Return the cards the seat to act may play, one bit a card: follow suit if it can."""
-    hand = t.hand[t.seat, 0]
-    if t.led != NONE:
-        following = hand & suit_mask(t.led)
-        if following:
-            return following
-    return hand
+    hand = t.hand[np.uintp(t.seat), 0]
+    following = hand & suit_mask(t.led) if t.led != NONE else ZERO
+    return following if following != ZERO else hand
 
 
 @njit
@@ -234,25 +244,32 @@ def is_legal(r: RulesRecord, t: TableRecord, action: int) -> bool:
 
 
 @njit
+def spread_byte(bits: Bits) -> Bits:
+    """Return a word whose byte b is bit b of the lowest byte of `bits`."""
+    # Each byte of the product holds all eight bits, of which the mask keeps its own; the sum
+    # carries it into the byte's highest bit.
+    own = (bits & LOWEST_BYTE) * EACH_LOWEST & OWN_BITS
+    return (own + OWN_CARRIES) >> np.uint64(7) & EACH_LOWEST
+
+
+@njit
 def write_mask(r: RulesRecord, t: TableRecord, mask: Array) -> int:
     """Write the legal actions of the seat to act into `mask` (79,); return how many there are."""
-    mask[:] = 0
-    if t.phase == BIDDING:
+    cards = ZERO
+    bids = ZERO
+    if t.phase == PLAYING:
+        cards = legal_cards(t)
+    elif t.phase == BIDDING:
+        bids = (ONE << np.uint64(t.cards + 1)) - ONE
         forbidden = forbidden_bid(r, t)
-        mask[BID_OFFSET : BID_OFFSET + t.cards + 1] = 1
         if forbidden != NONE:
-            mask[BID_OFFSET + forbidden] = 0
-            return int(t.cards)
-        return int(t.cards) + 1
-    if t.phase != PLAYING:
-        return 0
-    cards = legal_cards(t)
-    num_legal = 0
-    while cards:
-        mask[lowest(cards)] = 1
-        cards &= cards - ONE
-        num_legal += 1
-    return num_legal
+            bids ^= ONE << np.uint64(forbidden)
+    # 64 actions at once, then the last 15 as two words that overlap.
+    spread_bits(mask, 0, cards | bids << np.uint64(BID_OFFSET))
+    beyond = bids >> np.uint64(64 - BID_OFFSET)
+    write_word(mask, NUM_ACTIONS - 15, spread_byte(beyond))
+    write_word(mask, NUM_ACTIONS - 8, spread_byte(beyond >> np.uint64(7)))
+    return popcount(cards | bids)
 
 
 # --- bid --------------------------------------------------------------------------------------
@@ -283,34 +300,34 @@ def play_blind(r: RulesRecord, t: TableRecord) -> None:
 
 
 @njit
-def beats(t: TableRecord, card: int) -> bool:
+def beats(card: int, best: int, trump: int) -> bool:
     """Return whether `card` beats the best card of the trick; of two alike the later one wins."""
-    best = t.best
-    if best == NONE:
-        return True
-    if card // 13 == best // 13:
-        return bool(card >= best)
-    return bool(card // 13 == t.trump)
+    suit = suit_of(card)
+    is_same = suit == suit_of(best)
+    return bool((is_same & (card >= best)) | (~is_same & ((suit == trump) | (best == NONE))))
 
 
 @njit
 def apply_play(r: RulesRecord, t: TableRecord, card: int) -> None:
     """Play a card of the seat to act; award the trick, and settle the round, when complete."""
+    # Choices that cards make at random are values here, not branches: a branch guessed wrong costs
+    # as much as all the rest.
     seat = int(t.seat)
-    suit = card // 13
+    suit = suit_of(card)
+    turn = int(t.turn)
+    led = suit if turn == 0 else int(t.led)
     remove_card(t, seat, card)
-    t.plays[t.trick, t.turn] = card
-    if t.led == NONE:
-        t.led = suit
-    elif suit != t.led:
-        t.voids[seat] |= 1 << t.led
-    if beats(t, card):
-        t.best = card
-        t.winner = seat
-    t.turn += 1
-    if t.turn == r.num_players:
+    t.plays[np.uintp(t.trick), np.uintp(turn)] = card
+    t.led = led
+    t.voids[np.uintp(seat)] |= int(suit != led) << led
+    is_best = beats(card, int(t.best), int(t.trump))
+    t.best = card if is_best else t.best
+    t.winner = seat if is_best else t.winner
+    turn += 1
+    if turn == r.num_players:
         award_trick(r, t)
     else:
+        t.turn = turn
         t.seat = next_seat(r, t, seat)
 
 
@@ -326,16 +343,17 @@ def clear_trick(t: TableRecord) -> None:
 @njit
 def award_trick(r: RulesRecord, t: TableRecord) -> None:
     """Give the trick to its winner, who leads the next one; settle after the last."""
-    winner = t.winner
-    t.won[winner] += 1
-    t.trick += 1
+    winner = int(t.winner)
+    trick = int(t.trick) + 1
+    t.won[np.uintp(winner)] += 1
+    t.trick = trick
     t.leader = winner
     t.seat = winner
     clear_trick(t)
-    if t.trick == t.cards:
+    if trick == t.cards:
         settle_round(r, t)
     else:
-        t.leaders[t.trick] = winner
+        t.leaders[np.uintp(trick)] = winner
 
 
 # --- settle -----------------------------------------------------------------------------------

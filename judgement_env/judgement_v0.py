@@ -21,14 +21,8 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from judgement_env._jit import njit
-from judgement_env.batch import (
-    EPISODES,
-    ROUND_STREAM,
-    check_seed,
-    draw_round,
-    round_chances,
-    write_scaled,
-)
+from judgement_env.batch import EPISODES, check_seed, round_chances
+from judgement_env.batch_play import ROUND_STREAM, draw_round, write_scaled
 from judgement_env.cards import NO_TRUMP, NUM_ACTIONS, SUITS, action_text, whole_number
 from judgement_env.engine import draw_below, stream, table_key, write_mask
 from judgement_env.observation import (
@@ -220,15 +214,7 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
     def _only(self, index: int) -> Rules:
         """The rules of a match of one round of the schedule."""
         if index not in self._round_rules:
-            cards, trump, is_blind = self.rules.schedule[index]
-            text = "NT" if trump == NO_TRUMP else SUITS[trump]
-            self._round_rules[index] = self.rules.replace(
-                cards=[cards],
-                top=None,
-                trumps=TURN_UP if self.rules.is_turn_up else [text],
-                blind_rounds=[1] if is_blind else [],
-                first_dealer=None,
-            )
+            self._round_rules[index] = round_rules(self.rules, index)
         return self._round_rules[index]
 
     def _begin(self) -> None:
@@ -420,6 +406,19 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
 
     def close(self) -> None:
         """Release nothing: the environment holds no window, file or process."""
+
+
+def round_rules(rules: Rules, index: int) -> Rules:
+    """Return the rules of a match of one round alone, round `index` (from 0) of the schedule."""
+    cards, trump, is_blind = rules.schedule[index]
+    text = "NT" if trump == NO_TRUMP else SUITS[trump]
+    return rules.replace(
+        cards=[cards],
+        top=None,
+        trumps=TURN_UP if rules.is_turn_up else [text],
+        blind_rounds=[1] if is_blind else [],
+        first_dealer=None,
+    )
 
 
 def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:

@@ -16,13 +16,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from judgement_env._jit import njit
+from judgement_env._jit import njit, read_word, spread_bits, write_word
 from judgement_env.cards import NO_TRUMP, NONE, NUM_CARDS, SUITS, card_text
-from judgement_env.engine import ONE, ZERO, forbidden_bid, lowest, popcount, suit_mask
+from judgement_env.engine import (
+    ONE,
+    ZERO,
+    forbidden_bid,
+    lowest,
+    next_seat,
+    popcount,
+    suit_mask,
+    suit_of,
+)
 from judgement_env.state import (
     BIDDING,
+    MADE_BIDS,
     MAX_SEATS,
     PLAYING,
+    SHOWN_POINTS,
     Array,
     Bits,
     RulesRecord,
@@ -30,7 +41,8 @@ from judgement_env.state import (
 )
 
 COMING_ROUNDS = 8
-PAYOFF_BIDS = 14
+# 128 in every byte
+MIDDLE = np.uint64(0x8080808080808080)
 ORACLE_SIZE = MAX_SEATS * NUM_CARDS
 
 
@@ -108,7 +120,7 @@ BLOCKS: tuple[Block, ...] = (
     ),
     Block(
         "made_points",
-        (PAYOFF_BIDS,),
+        (MADE_BIDS,),
         32,
         128,
         "points of bids 0 to 13 when made in this round, in units, capped",
@@ -227,9 +239,9 @@ def relative(r: RulesRecord, viewer: int, seat: int) -> int:
 
 
 @njit
-def capped(value: float) -> int:
-    """Return a number of units as a raw value around 128."""
-    return min(255, max(0, 128 + int(np.floor(value + 0.5))))
+def put(out: Array, index: int, value: int) -> None:
+    """Write ``out[index]``; unsigned, the index needs no code for negative ones."""
+    out[np.uintp(index)] = value
 
 
 @njit
@@ -244,15 +256,17 @@ def encode_cards(bits: Bits, out: Array, start: int) -> None:
 def encode_hand(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
     """Write the own hand and the strength of its cards."""
     once, twice = unseen_words(r, t, viewer)
-    for word in range(r.packs):
-        bits = t.hand[viewer, word]
-        encode_cards(bits, out, AT_HAND)
-        while bits:
-            card = lowest(bits)
-            bits &= bits - ONE
-            higher = suit_mask(card // 13) & ~((ONE << np.uint64(card + 1)) - ONE)
-            num_higher = popcount(once & higher) + popcount(twice & higher)
-            out[AT_STRENGTH + card] = 13 - min(12, num_higher)
+    held = t.hand[np.uintp(viewer), 0]
+    spread_bits(out, AT_HAND, held)
+    spread_bits(out, AT_STRENGTH, ZERO)
+    while held:
+        card = lowest(held)
+        held &= held - ONE
+        higher = suit_mask(suit_of(card)) & ~((ONE << np.uint64(card + 1)) - ONE)
+        num_higher = popcount(once & higher) + popcount(twice & higher)
+        put(out, AT_STRENGTH + card, 13 - min(12, num_higher))
+    if r.packs == 2:
+        encode_cards(t.hand[viewer, 1], out, AT_HAND)
 
 
 @njit
@@ -261,92 +275,140 @@ def encode_trick(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> Non
     if t.phase != BIDDING and t.phase != PLAYING:
         return
     seat = int(t.leader)
-    out[AT_LEADER + relative(r, viewer, seat)] = 1
+    put(out, AT_LEADER + relative(r, viewer, seat), 1)
+    plays = t.plays[np.uintp(t.trick)]
     for turn in range(t.turn):
-        card = int(t.plays[t.trick, turn])
+        card = int(plays[np.uintp(turn)])
+        suit = suit_of(card)
         rel_seat = relative(r, viewer, seat)
-        out[AT_TABLE + card] += 1
-        out[AT_TRICK_RANK + rel_seat] = card % 13 + 1
-        out[AT_TRICK_SUIT + rel_seat] = card // 13 + 1
+        out[np.uintp(AT_TABLE + card)] += 1
+        put(out, AT_TRICK_RANK + rel_seat, card - 13 * suit + 1)
+        put(out, AT_TRICK_SUIT + rel_seat, suit + 1)
         if seat == t.winner:
-            out[AT_WINNING + rel_seat] = 1
-        seat = (seat + r.step) % r.num_players
+            put(out, AT_WINNING + rel_seat, 1)
+        seat = next_seat(r, t, seat)
     if t.led != NONE:
-        out[AT_LED + t.led] = 1
+        put(out, AT_LED + t.led, 1)
 
 
 @njit
-def encode_seat(r: RulesRecord, t: TableRecord, viewer: int, seat: int, out: Array) -> None:
-    """Write what is known of one seat: cards played, voids, tricks, total, and its bid."""
-    rel_seat = relative(r, viewer, seat)
-    for word in range(r.packs):
-        encode_cards(gone_word(t, seat, word), out, AT_GONE + rel_seat * NUM_CARDS)
-    for suit in range(4):
-        out[AT_VOID + rel_seat * 4 + suit] = (t.voids[seat] >> suit) & 1
-    out[AT_SEATED + rel_seat] = 1
-    out[AT_WON + rel_seat] = t.won[seat]
-    out[AT_TOTAL + rel_seat] = capped((t.total[seat] - t.total[viewer]) / r.unit)
-    if knows_bid(r, t, viewer, seat):
-        need = t.bid[seat] - t.won[seat]
-        out[AT_BID_MADE + rel_seat] = 1
-        out[AT_BID + rel_seat] = t.bid[seat]
-        out[AT_NEED + rel_seat] = max(0, need)
-        out[AT_LOST + rel_seat] = need < 0 or need > t.cards - t.trick
-        out[AT_BID_SUM] += t.bid[seat]
+def encode_gone(r: RulesRecord, t: TableRecord, seat: int, out: Array, start: int) -> None:
+    """Write the cards a seat has played, its 52 counts and zeros after them up to 64 bytes."""
+    spread_bits(out, start, gone_word(t, seat, 0))
+    if r.packs == 2:
+        encode_cards(gone_word(t, seat, 1), out, start)
+
+
+@njit
+def encode_seats(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
+    """Write what is known of each seat: cards played, voids, tricks, total, and its bid."""
+    num_players = int(r.num_players)
+    is_hidden = bool(r.is_simultaneous) & (t.phase == BIDDING)
+    tricks_left = int(t.cards) - int(t.trick)
+    own_total = int(t.total[np.uintp(viewer)])
+    bid_sum = 0
+    seat = viewer
+    for rel_seat in range(num_players):
+        encode_gone(r, t, seat, out, AT_GONE + rel_seat * NUM_CARDS)
+        seat = next_seat(r, t, seat)
+    write_word(out, AT_TOTAL, MIDDLE)
+    write_word(out, AT_TOTAL + MAX_SEATS - 8, MIDDLE)
+    for rel_seat in range(num_players):
+        k = np.uintp(seat)
+        # Bit s of `voids` becomes byte s; what follows the fourth byte is written over later.
+        voids = np.uint64(t.voids[k]) * np.uint64(0x204081) & np.uint64(0x01010101)
+        write_word(out, AT_VOID + 4 * rel_seat, voids)
+        won = int(t.won[k])
+        bid = int(t.bid[k])
+        put(out, AT_SEATED + rel_seat, 1)
+        put(out, AT_WON + rel_seat, won)
+        put(out, AT_TOTAL + rel_seat, shown_difference(r, int(t.total[k]) - own_total))
+        if bid != NONE and (rel_seat == 0 or not is_hidden):
+            need = bid - won
+            put(out, AT_BID_MADE + rel_seat, 1)
+            put(out, AT_BID + rel_seat, bid)
+            put(out, AT_NEED + rel_seat, max(0, need))
+            put(out, AT_LOST + rel_seat, int((need < 0) | (need > tricks_left)))
+            bid_sum += bid
+        seat = next_seat(r, t, seat)
+    put(out, AT_BID_SUM, bid_sum)
+
+
+@njit
+def shown_difference(r: RulesRecord, points: int) -> int:
+    """Return a difference of points as a raw value: rounded to units, around 128."""
+    if r.unit != 1:
+        # ``points / unit`` to the nearest, halves up: the half in the sum keeps the product, a
+        # quarter of the quotient's time, clear of the whole numbers at which it could err.
+        points = int(np.floor((2 * points + r.unit + 0.5) * r.half_unit_inverse))
+    return min(255, max(0, 128 + points))
 
 
 @njit
 def encode_round(r: RulesRecord, t: TableRecord, out: Array) -> None:
     """Write trump, phase, hook and what is to come in the match."""
-    out[AT_TRUMP + t.trump] = 1
+    put(out, AT_TRUMP + t.trump, 1)
     if t.turn_up != NONE:
-        out[AT_TURN_UP] = t.turn_up % 13 + 1
+        put(out, AT_TURN_UP, int(t.turn_up) - 13 * suit_of(int(t.turn_up)) + 1)
     if t.phase == BIDDING:
-        out[AT_FORBIDDEN] = forbidden_bid(r, t) + 1
-        out[AT_PHASE] = 1
+        put(out, AT_FORBIDDEN, forbidden_bid(r, t) + 1)
+        put(out, AT_PHASE, 1)
     elif t.phase == PLAYING:
-        out[AT_PHASE + 1] = 1
-    out[AT_CARDS] = t.cards
-    out[AT_TRICKS_LEFT] = t.cards - t.trick
+        put(out, AT_PHASE + 1, 1)
+    put(out, AT_CARDS, t.cards)
+    put(out, AT_TRICKS_LEFT, t.cards - t.trick)
+    coming = int(t["round"]) + 1
     rounds_left = t.last_round - t["round"]
-    out[AT_ROUNDS_LEFT] = min(255, rounds_left)
-    for ahead in range(min(COMING_ROUNDS, rounds_left)):
-        out[AT_COMING_CARDS + ahead] = r.cards[t["round"] + 1 + ahead]
-        out[AT_COMING_TRUMP + ahead] = r.trump[t["round"] + 1 + ahead] + 1
+    put(out, AT_ROUNDS_LEFT, min(255, rounds_left))
+    if rounds_left > 0:
+        # The rounds after the last one of this match are not to come.
+        beyond = np.uint64(8 * max(0, COMING_ROUNDS - rounds_left))
+        write_word(out, AT_COMING_CARDS, first_bytes(read_word(r.shown_cards, coming), beyond))
+        write_word(out, AT_COMING_TRUMP, first_bytes(read_word(r.shown_trumps, coming), beyond))
+
+
+@njit
+def first_bytes(word: Bits, beyond: Bits) -> Bits:
+    """Return a word with its `beyond` highest bits cleared."""
+    return (word << beyond) >> beyond
 
 
 @njit
 def encode_rules(r: RulesRecord, t: TableRecord, out: Array) -> None:
     """Write the rules that matter for this round, payoffs above all."""
-    out[AT_RULES] = r.packs
-    out[AT_RULES + 1] = r.has_hook
-    out[AT_RULES + 2] = r.is_simultaneous
-    out[AT_RULES + 3] = t.is_blind
-    out[AT_RULES + 4] = r.is_turn_up
-    out[AT_RULES + 5] = r.suits
-    out[AT_RULES + 6] = r.ranks
-    cards = int(t.cards)
-    for bid in range(min(PAYOFF_BIDS, cards + 1)):
-        out[AT_MADE + bid] = capped(r.points[cards, bid, bid] / r.unit)
-    out[AT_MISSED] = capped(r.points[cards, 0, 1] / r.unit)
-    out[AT_MISSED + 1] = capped(r.points[cards, 1, 0] / r.unit)
-    if cards > 1:
-        out[AT_MISSED + 2] = capped(r.points[cards, 1, 2] / r.unit)
-    out[AT_MISSED + 3] = capped(r.points[cards, cards, cards - 1] / r.unit)
+    put(out, AT_RULES, r.packs)
+    put(out, AT_RULES + 1, r.has_hook)
+    put(out, AT_RULES + 2, r.is_simultaneous)
+    put(out, AT_RULES + 3, t.is_blind)
+    put(out, AT_RULES + 4, r.is_turn_up)
+    put(out, AT_RULES + 5, r.suits)
+    put(out, AT_RULES + 6, r.ranks)
+    shown = r.shown_points[np.uintp(t.cards)]
+    write_word(out, AT_MADE, read_word(shown, 0))
+    write_word(out, AT_MADE + 8, read_word(shown, 8))
+    # Overlapping the one before, for a row ends here.
+    write_word(out, AT_MADE + SHOWN_POINTS - 8, read_word(shown, SHOWN_POINTS - 8))
 
 
 @njit
 def encode(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
-    """Write what `viewer` knows of a table into `out` (SIZE,) uint8."""
-    out[:] = 0
-    out[AT_TOTAL : AT_TOTAL + MAX_SEATS] = 128
-    out[AT_MADE : AT_MADE + PAYOFF_BIDS + 4] = 128
+    """Write what `viewer` knows of a table into `out` (SIZE,) uint8.
+
+    Cards are written 64 bytes at a time, blocks in ascending order, so that what a block writes
+    past its end is written over by the next.
+    """
+    viewer = int(viewer)
     if knows_hand(t):
         encode_hand(r, t, viewer, out)
+    else:
+        spread_bits(out, AT_HAND, ZERO)
+        spread_bits(out, AT_STRENGTH, ZERO)
+    spread_bits(out, AT_TABLE, ZERO)
+    # From the cards gone on, the seats that are taken will write theirs.
+    out[AT_GONE + NUM_CARDS * r.num_players :] = 0
+    encode_seats(r, t, viewer, out)
     encode_trick(r, t, viewer, out)
-    for seat in range(r.num_players):
-        encode_seat(r, t, viewer, seat, out)
-    out[AT_DEALER + relative(r, viewer, t.dealer)] = 1
+    put(out, AT_DEALER + relative(r, viewer, t.dealer), 1)
     encode_round(r, t, out)
     encode_rules(r, t, out)
 
@@ -355,9 +417,17 @@ def encode(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
 def encode_oracle(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
     """Write every hand, hidden ones included, by relative seat into `out` (ORACLE_SIZE,) uint8."""
     out[:] = 0
-    for seat in range(r.num_players):
-        for word in range(r.packs):
-            encode_cards(t.hand[seat, word], out, relative(r, viewer, seat) * NUM_CARDS)
+    seat = int(viewer)
+    for rel_seat in range(r.num_players):
+        start = rel_seat * NUM_CARDS
+        # The last of ten seats has no room for 64 bytes.
+        if rel_seat < MAX_SEATS - 1:
+            spread_bits(out, start, t.hand[seat, 0])
+        else:
+            encode_cards(t.hand[seat, 0], out, start)
+        if r.packs == 2:
+            encode_cards(t.hand[seat, 1], out, start)
+        seat = next_seat(r, t, seat)
 
 
 def as_float(raw: Array, out: Array | None = None) -> Array:

@@ -32,6 +32,10 @@ MAX_SEATS = 10
 MAX_PACKS = 2
 MAX_CARDS = 26
 MAX_PACK = MAX_PACKS * NUM_CARDS
+WORD_BYTES = 8
+# Bids 0 to 13 made, and four ways to miss one.
+MADE_BIDS = 14
+SHOWN_POINTS = MADE_BIDS + 4
 _BY_BID = (MAX_CARDS + 1, MAX_BID + 1, MAX_CARDS + 1)
 
 # Values of `phase`.
@@ -60,6 +64,8 @@ RULES_RECORD = _record(
         ("first_dealer", "i4"),
         # how many points observations count as one
         ("unit", "i4"),
+        # 1 / (2 * unit)
+        ("half_unit_inverse", "f8"),
         # bit c set = card c is in the pack
         ("deck", "u8"),
         # every physical card, copies adjacent, and how many there are
@@ -71,6 +77,11 @@ RULES_RECORD = _record(
         ("is_blind", "i1", (MAX_ROUNDS,)),
         # points[cards, bid, won]
         ("points", "i4", _BY_BID),
+        # what observations show, ready to copy: cards and trumps by round, zeros after the last;
+        # by cards dealt, the points of bids made and missed (see `observation.write_payoffs`)
+        ("shown_cards", "u1", (MAX_ROUNDS + WORD_BYTES,)),
+        ("shown_trumps", "u1", (MAX_ROUNDS + WORD_BYTES,)),
+        ("shown_points", "u1", (MAX_CARDS + 1, SHOWN_POINTS)),
     ]
 )
 
@@ -140,6 +151,29 @@ def points_unit(rules: Rules) -> int:
     return max(1, made // 10, typical // 60)
 
 
+def capped_units(points: Array, unit: int) -> Array:
+    """Return points as raw values of an observation: units around 128, 0 to 255."""
+    raw: Array = np.clip(128 + np.floor(points / unit + 0.5), 0, 255).astype(np.uint8)
+    return raw
+
+
+def shown_points(points: Array, unit: int, cards: int) -> Array:
+    """Return the points of a round of `cards` as its observations show them, (18,) uint8.
+
+    Bids 0 to 13 made, as far as there are; then those of bidding 0 and winning 1, 1 and 0, 1 and 2,
+    all and one less.
+    """
+    values = np.zeros(SHOWN_POINTS)
+    table = points[cards]
+    for bid in range(min(MADE_BIDS, cards + 1)):
+        values[bid] = table[bid, bid]
+    values[MADE_BIDS : MADE_BIDS + 2] = table[0, 1], table[1, 0]
+    if cards > 1:
+        values[MADE_BIDS + 2] = table[1, 2]
+    values[MADE_BIDS + 3] = table[cards, cards - 1]
+    return capped_units(values, unit)
+
+
 def pack_rules(rules: Sequence[Rules]) -> Array:
     """Return `rules` as an array (K,) of RULES_RECORD."""
     records = np.zeros(len(rules), RULES_RECORD)
@@ -155,6 +189,7 @@ def pack_rules(rules: Sequence[Rules]) -> Array:
         record.step = r.step % r.num_players
         record.first_dealer = NONE if r.first_dealer is None else r.first_dealer
         record.unit = points_unit(r)
+        record.half_unit_inverse = 1 / (2 * record.unit)
         record.deck = sum(1 << card for card in set(r.pack))
         record.pack_size = len(r.pack)
         record.pack[: len(r.pack)] = r.pack
@@ -162,6 +197,10 @@ def pack_rules(rules: Sequence[Rules]) -> Array:
             record.cards[index], record.trump[index], record.is_blind[index] = plan
         size = r.max_cards + 1
         record.points[:size, :size, :size] = r.points
+        record.shown_cards[: r.num_rounds] = record.cards[: r.num_rounds]
+        record.shown_trumps[: r.num_rounds] = record.trump[: r.num_rounds] + 1
+        for cards in range(1, size):
+            record.shown_points[cards] = shown_points(record.points, record.unit, cards)
     return records
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from judgement_env import PRESETS, BatchEnv, Rules, Table
-from judgement_env.batch import draw_round, round_chances
+from judgement_env.batch import round_chances
+from judgement_env.batch_play import draw_round
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.engine import stream, table_key
 from judgement_env.observation import ORACLE_SIZE, SIZE, as_float

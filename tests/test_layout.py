@@ -37,11 +37,30 @@ LAYERS = (
     "judgement_env.bots.neural",
     "judgement_env.bots.process",
     "judgement_env.bots",
+    "judgement_env.batch_play",
     "judgement_env.batch",
     "judgement_env.judgement_v0",
+    "judgement_env.seat_play",
+    "judgement_env.seat_batch",
+    "judgement_env.gym_env",
+    "judgement_env.worlds",
+    "judgement_env.game_tree",
+    "judgement_env.integrations",
+    "judgement_env.integrations.openspiel",
+    "judgement_env.integrations.rllib",
+    "judgement_env.integrations.sb3",
+    "judgement_env.integrations.tianshou",
+    "judgement_env.integrations.torchrl",
     "judgement_env.arena_result",
     "judgement_env.arena_play",
     "judgement_env.arena",
+    "judgement_env.contract",
+    "judgement_env.batch_contract",
+    "judgement_env.gym_contract",
+    "judgement_env.env_contract",
+    "judgement_env.bot_contract",
+    "judgement_env.testing",
+    "judgement_env.dataset",
     "judgement_env.rule_options",
     "judgement_env.narrate",
     "judgement_env.prompts",
@@ -61,7 +80,7 @@ LAYERS = (
 )
 PACKAGES = ("judgement_env", "training")
 # Plain numbers that the package itself holds, so that every module may take them from there.
-OF_THE_PACKAGE = {"ENV_VERSION", "__version__"}
+OF_THE_PACKAGE = {"ENV_VERSION", "MODELS_SINCE", "__version__"}
 
 # Libraries of the extras, and the one module that may import each at its top.
 ADAPTERS: dict[str, set[str]] = {

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from judgement_env import ENV_VERSION, PRESETS, Rules, Table, make_bot
+from judgement_env import ENV_VERSION, MODELS_SINCE, PRESETS, Rules, Table, make_bot
 from judgement_env.bots.neural import CARD_FORMAT, NeuralBot
 from judgement_env.bots.policy import INPUT_SIZE, PolicyNetwork
 from judgement_env.cards import NUM_ACTIONS
@@ -140,6 +140,7 @@ def test_a_model_folder_plays_as_its_weights_do(tmp_path: Path) -> None:
     ("changes", "words"),
     [
         ({"layout_hash": "0123"}, f"layout_hash of the model is '0123', .*{layout_hash()}"),
+        ({"env_version": MODELS_SINCE - 1}, "env_version of the model is 0, of this package"),
         ({"env_version": 99}, f"env_version of the model is 99, of this package {ENV_VERSION}"),
         ({"num_actions": 5}, f"num_actions of the model is 5, of this package {NUM_ACTIONS}"),
         ({"format": "x/1"}, f"format 'x/1' is not '{CARD_FORMAT}'"),

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import torch
 
-from judgement_env import ENV_VERSION
+from judgement_env import ENV_VERSION, MODELS_SINCE
 from judgement_env.observation import layout_hash
 
 try:
@@ -73,7 +73,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     """Return the content of a checkpoint.
 
     Raises FileNotFoundError where there is none, ValueError where the file is not whole or was made
-    with another layout of observations or another ENV_VERSION.
+    with another layout of observations or an ENV_VERSION whose models do not fit.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such checkpoint")
@@ -90,9 +90,11 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path}: not a {FORMAT} file")
     for field, here in (("layout_hash", layout_hash()), ("env_version", ENV_VERSION)):
-        if content.get(field, here) != here:
+        found = content.get(field, here)
+        is_alike = field == "env_version" and found in range(MODELS_SINCE, ENV_VERSION)
+        if found != here and not is_alike:
             raise ValueError(
-                f"{path}: {field} of the run is {content[field]!r}, of this package {here!r};"
+                f"{path}: {field} of the run is {found!r}, of this package {here!r};"
                 " train again or install the version it was made with"
             )
     return content

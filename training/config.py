@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import yaml
 
@@ -23,12 +23,12 @@ FIXED = ("rules", "seed", "tables", "workers", "hidden", "critic_hidden")
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
-    """One training run. Times are minutes; shares and rates end where they say, linearly."""
+class RunConfig:
+    """What every training run is told. Times are minutes; rates end where they say, linearly."""
 
     # The run writes to runs/<name>.
     name: str = "run"
-    # Preset, rules file, or a mapping of rule fields; a list of them shares out the tables.
+    # Preset, rules file, or a mapping of rule fields.
     rules: Any = "kachuful"
     seed: int = 0
     # The run ends at the first of the two; 0 = no such limit.
@@ -37,8 +37,6 @@ class Config:
     # Tables of each worker, and decisions of each table in one batch.
     tables: int = 256
     steps: int = 128
-    # Threads that play and learn side by side; 0 = one for each core this process may use.
-    workers: int = 0
     device: str = "cpu"
     hidden: tuple[int, ...] = (256, 256)
     critic_hidden: tuple[int, ...] = (256, 256)
@@ -50,10 +48,21 @@ class Config:
     clip: float = 0.2
     entropy: float = 0.05
     final_entropy: float = 0.0
-    bid_weight: float = 2.0
     value_weight: float = 0.5
     gae_lambda: float = 0.95
     max_gradient: float = 0.5
+    evaluate_every: float = 1.0
+    evaluate_matches: int = 400
+    checkpoint_every: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(RunConfig):
+    """A run of `training.train`; `rules` may be a list of rules, which share out the tables."""
+
+    # Threads that play and learn side by side; 0 = one for each core this process may use.
+    workers: int = 0
+    bid_weight: float = 2.0
     # Weight of the other seats' mean points in the reward: 0 = own points, 1 = the lead over them.
     relative: float = 1.0
     # Each batch's weights enter the average that is evaluated and exported with 1 - this.
@@ -62,12 +71,12 @@ class Config:
     imitation: int = 0
     # Share of tables at which all seats but one are the rule bot.
     rule_bot_tables: float = 0.0
-    evaluate_every: float = 1.0
-    evaluate_matches: int = 400
-    checkpoint_every: float = 1.0
 
 
-def _checked(config: Config) -> Config:
+Kind = TypeVar("Kind", bound=RunConfig)
+
+
+def _checked(config: Kind) -> Kind:
     """Return `config`; raise ValueError for a value outside its range."""
     least = {
         "decisions": 0,
@@ -94,10 +103,20 @@ def _checked(config: Config) -> Config:
         "evaluate_matches": 0,
         "checkpoint_every": 0,
         "seed": 0,
+        "past_every": 0,
+        "past_kept": 1,
+        "past_share": 0,
+        "reward_scale": 1e-6,
     }
-    most = {"gae_lambda": 1, "relative": 1, "averaging": 0.9999, "rule_bot_tables": 1}
-    for field, low in least.items():
-        value, high = getattr(config, field), most.get(field)
+    most = {
+        "gae_lambda": 1,
+        "relative": 1,
+        "averaging": 0.9999,
+        "rule_bot_tables": 1,
+        "past_share": 0.99,
+    }
+    for field in [field.name for field in dataclasses.fields(config) if field.name in least]:
+        low, high, value = least[field], most.get(field), getattr(config, field)
         if not math.isfinite(value) or value < low or (high is not None and value > high):
             allowed = f"at least {low}" if high is None else f"{low} to {high}"
             raise ValueError(f"{field}: {value} is not {allowed}")
@@ -114,7 +133,7 @@ def _checked(config: Config) -> Config:
 def _typed(field: dataclasses.Field[Any], value: Any) -> Any:
     """Return `value` as the type of the field's default; raise ValueError where it is another."""
     kind = type(field.default)
-    if field.name == "rules":
+    if field.type == "Any":
         return value
     if kind is tuple:
         parts = value.split(",") if isinstance(value, str) else value
@@ -142,18 +161,26 @@ def _number(value: Any) -> int | float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def config_from(values: Mapping[str, Any]) -> Config:
+@overload
+def config_from(values: Mapping[str, Any]) -> Config: ...
+@overload
+def config_from(values: Mapping[str, Any], kind: type[Kind]) -> Kind: ...
+def config_from(values: Mapping[str, Any], kind: Any = Config) -> Any:
     """Return the defaults with `values` over them; ValueError for unknown fields, wrong values."""
-    fields = {field.name: field for field in dataclasses.fields(Config)}
+    fields = {field.name: field for field in dataclasses.fields(kind)}
     for name in values:
         if name not in fields:
             near = difflib.get_close_matches(str(name), fields, n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; fields are {', '.join(fields)}"
             raise ValueError(f"{name}: no such field of a training config{hint}")
-    return _checked(Config(**{name: _typed(fields[name], v) for name, v in values.items()}))
+    return _checked(kind(**{name: _typed(fields[name], v) for name, v in values.items()}))
 
 
-def load_config(path: str | Path | None, options: Sequence[str] = ()) -> Config:
+@overload
+def load_config(path: str | Path | None, options: Sequence[str] = ...) -> Config: ...
+@overload
+def load_config(path: str | Path | None, options: Sequence[str], kind: type[Kind]) -> Kind: ...
+def load_config(path: str | Path | None, options: Sequence[str] = (), kind: Any = Config) -> Any:
     """Return the config of a YAML file with ``--field=value`` options over it.
 
     Raises ValueError naming the file or option and what is wrong with it, FileNotFoundError where
@@ -173,7 +200,7 @@ def load_config(path: str | Path | None, options: Sequence[str] = ()) -> Config:
             raise ValueError(f"{path}: holds a {type(loaded).__name__}, not fields and values")
         values.update(loaded or {})
         try:
-            config_from(values)
+            config_from(values, kind)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
     for option in options:
@@ -186,10 +213,10 @@ def load_config(path: str | Path | None, options: Sequence[str] = ()) -> Config:
             values[name] = text if name in ("name", "device") else yaml.safe_load(text)
         except (yaml.YAMLError, RecursionError) as error:
             raise ValueError(f"{option[:60]}: not YAML: {' '.join(str(error).split())}") from None
-    return config_from(values)
+    return config_from(values, kind)
 
 
-def to_dict(config: Config) -> dict[str, Any]:
+def to_dict(config: RunConfig) -> dict[str, Any]:
     """Return `config` as plain YAML and JSON types."""
     return {
         name: list(value) if isinstance(value, tuple) else value
@@ -197,16 +224,18 @@ def to_dict(config: Config) -> dict[str, Any]:
     }
 
 
+def plain_rules(given: Any) -> tuple[Any, Rules]:
+    """Return rules as plain data that depends on no other file, and the rules themselves."""
+    made = make_rules(given)
+    return given if isinstance(given, dict) or given in PRESETS else made.to_dict(), made
+
+
 def resolve(config: Config) -> tuple[Config, list[Rules]]:
     """Return the config as plain data that depends on no other file or machine; its rules."""
     given = config.rules if isinstance(config.rules, list) else [config.rules]
     if not given:
         raise ValueError("rules: [] holds no rules to play by")
-    made = [make_rules(rules) for rules in given]
-    plain = [
-        rules if isinstance(rules, dict) or rules in PRESETS else one.to_dict()
-        for rules, one in zip(given, made, strict=True)
-    ]
+    plain, made = map(list, zip(*map(plain_rules, given), strict=True))
     rules = plain if isinstance(config.rules, list) else plain[0]
     workers = config.workers or len(os.sched_getaffinity(0))
     return dataclasses.replace(config, rules=rules, workers=workers), made

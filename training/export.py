@@ -224,7 +224,20 @@ def export(run: str | Path, folder: str | Path, matches: int = 2000, name: str =
     holds anything but a model is refused, for it would be lost.
     """
     checkpoint = load_checkpoint(checkpoint_path(run))
-    weights = actor_weights(checkpoint)
+    return write_model(actor_weights(checkpoint), checkpoint, folder, matches, name)
+
+
+def write_model(
+    weights: dict[str, Array],
+    checkpoint: dict[str, Any],
+    folder: str | Path,
+    matches: int = 2000,
+    name: str = "",
+) -> Path:
+    """Write the model folder of these weights and return it; `checkpoint` says what they are.
+
+    Of the checkpoint the card takes config, command, decisions, seconds, workers and commit.
+    """
     PolicyNetwork(weights)
     folder = Path(folder).absolute()
     if folder.exists() and not (folder / CARD_FILE).is_file():

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from torch.utils.tensorboard import SummaryWriter
 
-from training.config import Config
+from training.config import RunConfig
 from training.rollout import Rollout
 
 
@@ -84,7 +84,7 @@ def self_play_metrics(rollouts: list[Rollout], most_cards: int) -> dict[str, flo
     return metrics
 
 
-def time_left(config: Config, decisions: int, seconds: float) -> float:
+def time_left(config: RunConfig, decisions: int, seconds: float) -> float:
     """Return the seconds to the nearer of the run's limits at its pace so far."""
     limits = []
     if config.decisions:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from judgement_env._jit import njit
-from judgement_env.bots.policy import CRITIC_SIZE, INPUT_SIZE, sparse_layer
+from judgement_env.bots.policy import CRITIC_SIZE, INPUT_SIZE, dense_inputs, sparse_layer
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.state import Array
 
@@ -63,15 +63,6 @@ class SparseLinear(torch.autograd.Function):
         index, value, count, rows = ctx.inputs
         sparse_layer_gradient(index, value, count, rows, grad.contiguous().numpy(), out)
         return torch.from_numpy(out), grad.sum(0), None, None, None, None
-
-
-@njit
-def dense_inputs(index: Array, value: Array, count: Array, rows: Array, out: Array) -> None:
-    """Write the inputs of `rows` in full into `out` (B, inputs) float32, all zero before."""
-    for b in range(rows.shape[0]):
-        row = rows[b]
-        for j in range(count[row]):
-            out[b, index[row, j]] = value[row, j]
 
 
 class Layer(nn.Module):

@@ -32,6 +32,7 @@ import shlex
 import signal
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -51,7 +52,7 @@ from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.bots.simple import HeuristicBot
 from judgement_env.state import pack_rules
 from training.checkpoint import commit, hold, load_checkpoint, save_checkpoint
-from training.config import FIXED, Config, load_config, resolve, to_dict
+from training.config import FIXED, Config, Kind, RunConfig, load_config, resolve, to_dict
 from training.log import Log, self_play_metrics, time_left
 from training.model import Network, make_actor, make_critic
 from training.rollout import Rollout, Rows
@@ -83,7 +84,7 @@ class Interrupt:
         signal.signal(number, signal.default_int_handler)
 
 
-def prepare(config: Config, resume: bool) -> tuple[Path, dict[str, Any] | None, IO[str]]:
+def prepare(config: RunConfig, resume: bool) -> tuple[Path, dict[str, Any] | None, IO[str]]:
     """Make the run's folder; return it, the checkpoint to go on from, if any, and its lock."""
     folder = Path("runs") / config.name
     path = folder / "checkpoint.pt"
@@ -91,11 +92,11 @@ def prepare(config: Config, resume: bool) -> tuple[Path, dict[str, Any] | None, 
     if resume:
         saved = load_checkpoint(path)
         before, now = {**saved["config"], "workers": saved["workers"]}, to_dict(config)
-        for field in FIXED:
-            if now[field] != before[field]:
+        for field in [field for field in FIXED if field in now]:
+            if now[field] != before.get(field):
                 raise ValueError(
-                    f"{field}: {now[field]} given, but {folder} was started with {before[field]};"
-                    f" go on with {folder / 'config.yaml'}"
+                    f"{field}: {now[field]} given, but {folder} was started with"
+                    f" {before.get(field)}; go on with {folder / 'config.yaml'}"
                 )
     elif path.exists():
         raise ValueError(
@@ -108,6 +109,21 @@ def prepare(config: Config, resume: bool) -> tuple[Path, dict[str, Any] | None, 
     text = yaml.safe_dump(to_dict(config), sort_keys=False)
     (folder / "config.yaml").write_text(text, encoding="utf-8")
     return folder, saved, lock
+
+
+def say_how_to_go_on(program: str, folder: Path, decisions: int) -> None:
+    """Tell the user of a run that was stopped which command goes on with it."""
+    near = os.path.relpath(sys.executable)
+    python = sys.executable if near.startswith(os.pardir) else near
+    again = shlex.join([python, "-m", program, str(folder / "config.yaml"), "--resume"])
+    hint = f"stopped at {decisions:,} decisions, all saved; go on with:\n  {again}"
+    print(hint, file=sys.stderr)
+
+
+def say_it_is_over(folder: Path) -> None:
+    """Tell the user of a run that was over before it began what would make it go on."""
+    hint = f"{folder}: at its limit already; go on with a larger --decisions or --minutes"
+    print(hint, file=sys.stderr)
 
 
 def train(config: Config, resume: bool = False, command: str = "") -> Path:
@@ -255,41 +271,50 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
                 saved_at = seconds
         save()
     if interrupt.is_set and done < 1:
-        near = os.path.relpath(sys.executable)
-        python = sys.executable if near.startswith(os.pardir) else near
-        again = [python, "-m", "training.train", str(folder / "config.yaml"), "--resume"]
-        hint = f"stopped at {decisions:,} decisions, all saved; go on with:\n  {shlex.join(again)}"
-        print(hint, file=sys.stderr)
+        say_how_to_go_on("training.train", folder, decisions)
     elif saved is not None and batches == saved["batches"]:
-        hint = f"{folder}: at its limit already; go on with a larger --decisions or --minutes"
-        print(hint, file=sys.stderr)
+        say_it_is_over(folder)
     lock.close()
     return folder
 
 
-def main(arguments: list[str]) -> int:
-    """Run the command line; return the exit code."""
+def run(
+    program: str,
+    about: str | None,
+    kind: type[Kind],
+    train: Callable[[Kind, bool, str], Path],
+    arguments: list[str],
+) -> int:
+    """Run the command line of a training program; return the exit code.
+
+    `about` is its documentation, `kind` its config, `train` what it does with one.
+    """
     if not arguments or {"-h", "--help"} & set(arguments):
-        fields = "\n".join(f"  --{name}={value}" for name, value in to_dict(Config()).items())
-        print(f"{__doc__}\nFields and defaults:\n{fields}")
+        fields = "\n".join(f"  --{name}={value}" for name, value in to_dict(kind()).items())
+        print(f"{about}\nFields and defaults:\n{fields}")
         return 0
     paths = [argument for argument in arguments if not argument.startswith("--")]
     options = [a for a in arguments if a.startswith("--") and a != "--resume"]
     try:
         if len(paths) > 1:
             raise ValueError(f"one config file at most, not {' and '.join(paths)}")
-        config = load_config(paths[0] if paths else None, options)
+        config = load_config(paths[0] if paths else None, options, kind)
         files = [Path(path).name if Path(path).is_absolute() else path for path in paths]
-        command = shlex.join(["python", "-m", "training.train", *files, *options])
+        command = shlex.join(["python", "-m", program, *files, *options])
         folder = train(config, "--resume" in arguments, command)
     except (ValueError, OSError) as error:
-        print(f"training.train: {error}", file=sys.stderr)
+        print(f"{program}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("training.train: stopped at once; the last checkpoint stands", file=sys.stderr)
+        print(f"{program}: stopped at once; the last checkpoint stands", file=sys.stderr)
         return 130
     print(folder)
     return 0
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line; return the exit code."""
+    return run("training.train", __doc__, Config, train, arguments)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from judgement_env import ENV_VERSION
+from judgement_env import ENV_VERSION, MODELS_SINCE
 from judgement_env._jit import njit
 from judgement_env.bots.base import Bot, check_turn
 from judgement_env.bots.policy import PolicyNetwork
@@ -62,9 +62,11 @@ def read_card(folder: Path) -> dict[str, Any]:
         ("env_version", ENV_VERSION),
         ("num_actions", NUM_ACTIONS),
     ):
-        if card.get(field) != here:
+        found = card.get(field)
+        is_alike = field == "env_version" and found in range(MODELS_SINCE, ENV_VERSION)
+        if found != here and not is_alike:
             raise ValueError(
-                f"{path}: {field} of the model is {card.get(field)!r}, of this package {here!r};"
+                f"{path}: {field} of the model is {found!r}, of this package {here!r};"
                 " train the model again or install the version it was made with"
             )
     return card

@@ -174,6 +174,15 @@ def sparse_layer(
 
 
 @njit
+def dense_inputs(index: Array, value: Array, count: Array, rows: Array, out: Array) -> None:
+    """Write the inputs of `rows` in full into `out` (B, inputs) float32, all zero before."""
+    for b in range(rows.shape[0]):
+        row = rows[b]
+        for j in range(count[row]):
+            out[b, index[row, j]] = value[row, j]
+
+
+@njit
 def write_inputs_of(
     raw: Array, masks: Array, places: Array, index: Array, value: Array, count: Array
 ) -> None:
@@ -184,6 +193,31 @@ def write_inputs_of(
         mask[:] = masks[i]
         for action in range(NUM_CARDS):
             masks[i, canonical_action(action, places[i])] = mask[action]
+
+
+def canonical_inputs(raw: Array, masks: Array) -> tuple[tuple[Array, Array, Array], Array, Array]:
+    """Return what the network reads of raw observations (B, SIZE) uint8 and masks (B, 79).
+
+    Its non-zero inputs as index and value (B, MAX_NONZERO) and count (B,), as `sparse_layer` takes
+    them; the masks in canonical suits, int8; the canonical place of each suit, (B, 4) int32.
+    """
+    size = len(raw)
+    places = np.empty((size, 4), np.int32)
+    index = np.empty((size, MAX_NONZERO), np.uint16)
+    value = np.empty((size, MAX_NONZERO), np.float32)
+    count = np.empty(size, np.int32)
+    canonical = np.array(masks, np.int8)
+    write_inputs_of(np.ascontiguousarray(raw, np.uint8), canonical, places, index, value, count)
+    return (index, value, count), canonical, places
+
+
+def in_plain_suits(chances: Array, places: Array) -> Array:
+    """Return values of the actions in canonical suits (B, 79) in the order of the action ids."""
+    cards = np.arange(NUM_CARDS)
+    back = np.empty(chances.shape, np.int64)
+    back[:, :NUM_CARDS] = places[:, cards // 13] * 13 + cards % 13
+    back[:, NUM_CARDS:] = np.arange(NUM_CARDS, NUM_ACTIONS)
+    return np.take_along_axis(chances, back, axis=1)
 
 
 def masked_softmax(logits: Array, mask: Array) -> Array:
@@ -224,21 +258,10 @@ class PolicyNetwork:
 
     def probabilities(self, raw: Array, masks: Array) -> Array:
         """Return (B, 79) float32 probabilities for raw observations (B, SIZE) uint8 and masks."""
-        size = len(raw)
-        places = np.empty((size, 4), np.int32)
-        index = np.empty((size, MAX_NONZERO), np.uint16)
-        value = np.empty((size, MAX_NONZERO), np.float32)
-        count = np.empty(size, np.int32)
-        canonical = np.array(masks, np.int8)
-        write_inputs_of(np.ascontiguousarray(raw, np.uint8), canonical, places, index, value, count)
+        inputs, canonical, places = canonical_inputs(raw, masks)
         weight, bias = self.layers[0]
-        hidden = np.empty((size, weight.shape[1]), np.float32)
-        sparse_layer(index, value, count, np.arange(size), weight, bias, hidden)
+        hidden = np.empty((len(raw), weight.shape[1]), np.float32)
+        sparse_layer(*inputs, np.arange(len(raw)), weight, bias, hidden)
         for weight, bias in self.layers[1:]:
             hidden = np.maximum(hidden, 0) @ weight + bias
-        chances = masked_softmax(hidden, canonical)
-        cards = np.arange(NUM_CARDS)
-        back = np.empty((size, NUM_ACTIONS), np.int64)
-        back[:, :NUM_CARDS] = places[:, cards // 13] * 13 + cards % 13
-        back[:, NUM_CARDS:] = np.arange(NUM_CARDS, NUM_ACTIONS)
-        return np.take_along_axis(chances, back, axis=1)
+        return in_plain_suits(masked_softmax(hidden, canonical), places)

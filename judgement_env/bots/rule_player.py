@@ -381,7 +381,7 @@ def chance_now(
     w: Array,
 ) -> float:
     """Return the chance that `card` takes the trick in progress."""
-    if not beats(t, card):
+    if not beats(card, int(t.best), int(t.trump)):
         return 0.0
     if t.turn == r.num_players - 1:
         return 1.0
