@@ -23,7 +23,7 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 from judgement_env._jit import njit
 from judgement_env.batch import EPISODES, check_seed, round_chances
 from judgement_env.batch_play import ROUND_STREAM, draw_round, write_scaled
-from judgement_env.cards import NO_TRUMP, NUM_ACTIONS, SUITS, action_text, whole_number
+from judgement_env.cards import NUM_ACTIONS, action_text, whole_number
 from judgement_env.engine import draw_below, stream, table_key, write_mask
 from judgement_env.observation import (
     ORACLE_SIZE,
@@ -36,7 +36,7 @@ from judgement_env.observation import (
 )
 from judgement_env.record import Record
 from judgement_env.render import render
-from judgement_env.rules import TURN_UP, Rules, make_rules
+from judgement_env.rules import Rules, make_rules
 from judgement_env.scoring import shown
 from judgement_env.state import MAX_SEATS, Array
 from judgement_env.table import IllegalActionError, Table
@@ -409,16 +409,8 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
 
 
 def round_rules(rules: Rules, index: int) -> Rules:
-    """Return the rules of a match of one round alone, round `index` (from 0) of the schedule."""
-    cards, trump, is_blind = rules.schedule[index]
-    text = "NT" if trump == NO_TRUMP else SUITS[trump]
-    return rules.replace(
-        cards=[cards],
-        top=None,
-        trumps=TURN_UP if rules.is_turn_up else [text],
-        blind_rounds=[1] if is_blind else [],
-        first_dealer=None,
-    )
+    """Return the rules of an episode of one round: `Rules.only_round`, the dealer drawn."""
+    return rules.only_round(index).replace(first_dealer=None)
 
 
 def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:

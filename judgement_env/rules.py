@@ -139,6 +139,17 @@ class Rules:
             values["hook"] = False
         return type(self)(**values)
 
+    def only_round(self, index: int) -> Rules:
+        """The rules of a match of one round alone, round `index` (from 0) of the schedule."""
+        cards, trump, is_blind = self.schedule[index]
+        text = "NT" if trump == NO_TRUMP else SUITS[trump]
+        return self.replace(
+            cards=[cards],
+            top=None,
+            trumps=TURN_UP if self.is_turn_up else [text],
+            blind_rounds=[1] if is_blind else [],
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Every field as plain JSON types; `from_dict` of it gives equal rules."""
         return {name: _plain(getattr(self, name)) for name in FIELDS}

@@ -23,11 +23,9 @@ import yaml
 from judgement_env.cards import (
     BID_OFFSET,
     CARD_TEXTS,
-    NO_TRUMP,
     NONE,
     NUM_ACTIONS,
     NUM_CARDS,
-    SUITS,
     action_text,
 )
 from judgement_env.game_tree import (
@@ -43,7 +41,7 @@ from judgement_env.game_tree import (
 )
 from judgement_env.observation import SIZE, as_float, decode
 from judgement_env.record import Record
-from judgement_env.rules import MAX_PLAYERS, MIN_PLAYERS, TURN_UP, Rules, make_rules
+from judgement_env.rules import MAX_PLAYERS, MIN_PLAYERS, Rules, make_rules
 from judgement_env.scoring import nearest, shown
 from judgement_env.state import Array
 from judgement_env.view import View, encode_row
@@ -102,7 +100,7 @@ def rules_of(parameters: Mapping[str, Any]) -> Rules:
         raise ValueError(
             f"round: {number} (allowed: 1 to {rules.num_rounds}, or 0 for the whole match)"
         )
-    return rules if number == 0 else _only_round(rules, number - 1)
+    return rules if number == 0 else rules.only_round(number - 1)
 
 
 def game_parameters(rules: Rules) -> dict[str, Any]:
@@ -137,18 +135,6 @@ def _written(name: str, value: Any) -> Any:
     if name == "rules" and value.lstrip().startswith("{"):
         return quote(value, safe="")
     return re.sub(r"[\s,;]+", " ", value) if name in _LISTS else value
-
-
-def _only_round(rules: Rules, index: int) -> Rules:
-    """The rules of a match of one round of the schedule."""
-    cards, trump, is_blind = rules.schedule[index]
-    text = "NT" if trump == NO_TRUMP else SUITS[trump]
-    return rules.replace(
-        cards=[cards],
-        top=None,
-        trumps=TURN_UP if rules.is_turn_up else [text],
-        blind_rounds=[1] if is_blind else [],
-    )
 
 
 # --- states -----------------------------------------------------------------------------------
