@@ -23,8 +23,6 @@ thread_clock = time.thread_time
 # Seconds that pass, for what runs in several threads.
 wall_clock = time.perf_counter
 
-DIGITS = 6
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -138,18 +136,18 @@ class Line:
             "row": self.row,
             "what": self.what,
             "unit": self.unit,
-            "ours": _rounded(median(self.ours)) if self.ours else None,
+            "ours": median(self.ours) if self.ours else None,
             "peer_name": self.peer_name or None,
-            "peer": _rounded(median(self.peer)) if self.peer else None,
-            "ratio": None if self.ratio is None else _rounded(self.ratio),
+            "peer": median(self.peer) if self.peer else None,
+            "ratio": self.ratio,
             "target": target,
             "is_peer_meant": self.is_peer_meant,
             "holds": self.holds,
             "notes": list(self.notes),
             "samples": {
-                "ours": [_rounded(value) for value in self.ours],
-                "peer": [_rounded(value) for value in self.peer],
-                "ratio": [_rounded(value) for value in self.ratios],
+                "ours": list(self.ours),
+                "peer": list(self.peer),
+                "ratio": self.ratios,
             },
         }
 
@@ -168,7 +166,3 @@ class Line:
             is_peer_meant=data["is_peer_meant"],
             notes=data["notes"],
         )
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")

@@ -264,7 +264,7 @@ def measure_memory(plan: Plan, with_openspiel: bool) -> list[Line]:
         )
         resident, arrays = map(float, _child(program).split())
         what = f"BatchEnv, {plan.many_tables:,} tables, {dtype}" + ", copies" * copy
-        target = Target(at_most=500) if not copy else None
+        target = Target(at_most=500)
         notes = [f"{what}: {arrays / MEGABYTE:.0f} MB of arrays, by tracemalloc"]
         value = resident or arrays
         lines.append(Line("memory", what, "MB", [value / MEGABYTE], target=target, notes=notes))

@@ -1,9 +1,7 @@
 """The hidden cards dealt anew: one of all deals that fit what a seat knows, each equally likely.
 
-What is kept is what the seat knows: its own cards, every card played, the turned-up card, how many
-cards each seat holds, and that a seat which did not follow has none of that suit. The deals are
-counted exactly, however many voids were shown; none is tried and thrown away. A `View` goes in, so
-the true hands cannot leak out.
+Kept are its own cards, all cards played, the turn-up, hand sizes and shown voids. The deals are
+counted exactly; none is tried and thrown away. A `View` goes in, so the true hands cannot leak out.
 
 >>> import random
 >>> from judgement_env import Table
