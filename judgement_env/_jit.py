@@ -105,8 +105,8 @@ if _settings.DISABLE_JIT:
         return np.empty(STACK_BYTES, np.int8)
 
     def row_of(array: Any, i: int) -> Any:
-        """Return row i of an array (N, D) in C order."""
-        return array[i]
+        """Return row i of an array (N, D) in C order; nothing of an array without rows."""
+        return array[i : i + 1].reshape(-1)
 
     def spread_bits(out: Any, start: int, bits: Any) -> None:
         """Write bit c of `bits` as ``out[start + c]``, 0 or 1, for c of 0..63."""

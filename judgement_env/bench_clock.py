@@ -33,13 +33,13 @@ class Plan:
     seconds: float = 0.06
     num_tables: int = 4096
     many_tables: int = 65_536
-    # decisions between two updates of a learner, and how long it learns
+    # decisions between two updates of a learner; seconds it learns, more than 0: one update or more
     learning_batch: int = 4096
     learning_seconds: float = 4
 
 
 FULL = Plan()
-QUICK = Plan(slices=1, seconds=0.01, learning_batch=512, learning_seconds=0)
+QUICK = Plan(slices=1, seconds=0.01, learning_batch=512, learning_seconds=0.001)
 
 
 def race(contestants: Sequence[Contestant], plan: Plan) -> list[list[float]]:

@@ -23,7 +23,7 @@ TABLES = 256
 HYPERPARAMETERS: dict[str, Any] = {"batch_size": 1024, "n_epochs": 4, "gamma": 1.0, "seed": 1}
 
 
-class EverySeatInTurn(gymnasium.Env[Array, int]):
+class EverySeatInTurn(gymnasium.Env[Array, np.int64]):
     """One AEC table as a Gymnasium env whose step is one decision of whoever is to act.
 
     The way in PettingZoo's tutorial for Stable-Baselines3: one policy plays all seats, each step
@@ -72,7 +72,8 @@ def sb3_wrapper_rate(seconds: float, **changes: Any) -> float:
     """Return decisions a second of MaskablePPO on one table wrapped as in PettingZoo's tutorial."""
     from sb3_contrib.common.wrappers import ActionMasker
 
-    env = ActionMasker(EverySeatInTurn(), lambda wrapped: wrapped.action_masks())
+    table = EverySeatInTurn()
+    env = ActionMasker(table, lambda wrapped: table.action_masks())
     return _rate(env, 1, seconds, changes)
 
 
@@ -86,7 +87,7 @@ def _rate(env: Any, tables: int, seconds: float, changes: dict[str, Any]) -> flo
     torch.set_num_threads(1)
     try:
         hyperparameters = {**HYPERPARAMETERS, "n_steps": BATCH // tables, **changes}
-        model = MaskablePPO("MlpPolicy", env, **hyperparameters, device="cpu")
+        model: Any = MaskablePPO("MlpPolicy", env, **hyperparameters, device="cpu")
         model.learn(1, log_interval=None)
         first, started = model.num_timesteps, time.perf_counter()
         while time.perf_counter() - started < seconds:

@@ -34,7 +34,7 @@ TINY = Plan(
     num_tables=8,
     many_tables=64,
     learning_batch=64,
-    learning_seconds=0,
+    learning_seconds=0.001,
 )
 QUICK_ROWS = [row for row in ROWS if row not in ("sb3", "memory", "start")]
 

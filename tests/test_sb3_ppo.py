@@ -29,9 +29,11 @@ from judgement_env.bots.simple import RandomBot
 from judgement_env.integrations.sb3 import JudgementVecEnv, Sb3Bot, policy_weights
 from training import sb3_ppo
 from training.checkpoint import load_checkpoint
+from training.config import Config
 from training.evaluate import load_candidate
 from training.export import actor_weights, export
 from training.sb3_ppo import Sb3Config, export_model, main, make_model, seat_opponents, train
+from training.train import train as train_train
 
 ROOT = Path(__file__).resolve().parent.parent
 # Four batches of 8 tables and 16 decisions.
@@ -188,6 +190,16 @@ def test_past_selves_sit_in_the_share_of_seats_they_are_given() -> None:
     drawn = env.batch._seats["bot"]
     counts = np.bincount(drawn[drawn >= 0], minlength=5) / (drawn >= 0).sum()
     assert np.allclose(counts, [0.2] * 5, atol=0.05)
+
+
+def test_a_run_of_another_program_is_not_taken_for_one_of_this(finished: Path) -> None:
+    folder = copied(finished)
+    before = (folder / "config.yaml").read_bytes()
+    same = {"name": "tiny", "rules": TINY.rules, "tables": 8, "hidden": (12,)}
+    config = Config(**same, critic_hidden=(10,), workers=1, decisions=2000)
+    with pytest.raises(ValueError, match="runs/tiny: a run of training.sb3_ppo; go on with"):
+        train_train(config, resume=True)
+    assert (folder / "config.yaml").read_bytes() == before
 
 
 # --- from a run to a bot ----------------------------------------------------------------------

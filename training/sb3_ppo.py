@@ -159,7 +159,7 @@ def train(config: Sb3Config, resume: bool = False, command: str = "") -> Path:
     torch.set_num_threads(1)
     bots = opponents_of(config)
     env = make_env(config, rules, bots, config.tables)
-    folder, saved, lock = prepare(config, resume)
+    folder, saved, lock = prepare(config, resume, PROGRAM)
     decisions, seconds, batches, past_at = 0, 0.0, 0, 0
     past: list[dict[str, Array]] = []
     if saved is not None:
@@ -177,6 +177,7 @@ def train(config: Sb3Config, resume: bool = False, command: str = "") -> Path:
 
     def save() -> None:
         content = {
+            "program": PROGRAM,
             "config": to_dict(config),
             "command": command,
             "commit": code,

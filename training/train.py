@@ -58,6 +58,8 @@ from training.model import Network, make_actor, make_critic
 from training.rollout import Rollout, Rows
 from training.update import gradients, make_targets, update
 
+PROGRAM = "training.train"
+
 
 def network_of(actor: Network) -> PolicyNetwork:
     """Return a trained actor as it plays without torch."""
@@ -84,13 +86,18 @@ class Interrupt:
         signal.signal(number, signal.default_int_handler)
 
 
-def prepare(config: RunConfig, resume: bool) -> tuple[Path, dict[str, Any] | None, IO[str]]:
+def prepare(
+    config: RunConfig, resume: bool, program: str = PROGRAM
+) -> tuple[Path, dict[str, Any] | None, IO[str]]:
     """Make the run's folder; return it, the checkpoint to go on from, if any, and its lock."""
     folder = Path("runs") / config.name
     path = folder / "checkpoint.pt"
     saved = None
     if resume:
         saved = load_checkpoint(path)
+        other = saved.get("program", PROGRAM)
+        if other != program:
+            raise ValueError(f"{folder}: a run of {other}; go on with python -m {other}")
         before, now = {**saved["config"], "workers": saved["workers"]}, to_dict(config)
         for field in [field for field in FIXED if field in now]:
             if now[field] != before.get(field):
@@ -271,7 +278,7 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
                 saved_at = seconds
         save()
     if interrupt.is_set and done < 1:
-        say_how_to_go_on("training.train", folder, decisions)
+        say_how_to_go_on(PROGRAM, folder, decisions)
     elif saved is not None and batches == saved["batches"]:
         say_it_is_over(folder)
     lock.close()
@@ -314,7 +321,7 @@ def run(
 
 def main(arguments: list[str]) -> int:
     """Run the command line; return the exit code."""
-    return run("training.train", __doc__, Config, train, arguments)
+    return run(PROGRAM, __doc__, Config, train, arguments)
 
 
 if __name__ == "__main__":
