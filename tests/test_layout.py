@@ -80,6 +80,7 @@ LAYERS = (
     "training.losses",
     "training.update",
     "training.log",
+    "training.program",
     "training.train",
     "training.export",
     "training.evaluate",

@@ -154,7 +154,10 @@ def test_a_run_goes_on_past_its_limit_where_a_larger_one_is_given(finished: Path
     assert [row["decisions"] for row in metrics_of(folder)] == ["128", "256", "384", "512", "640"]
     # What was given on the way is kept for the next time.
     assert yaml.safe_load((folder / "config.yaml").read_text())["decisions"] == 640
-    assert load_checkpoint(folder / "checkpoint.pt")["command"].endswith("own.yaml")
+    # So are the commands, in order; a model's card shows them.
+    first, second = load_checkpoint(folder / "checkpoint.pt")["command"].split("\n")
+    assert first == "python -m training.train own.yaml"
+    assert second.endswith("config.yaml --decisions=640 --resume")
 
 
 def test_a_finished_run_says_so_when_resumed(

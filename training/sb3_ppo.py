@@ -43,7 +43,14 @@ from training.checkpoint import commit, save_checkpoint
 from training.config import RunConfig, plain_rules, to_dict
 from training.export import write_model
 from training.log import Log, time_left
-from training.train import Interrupt, prepare, run, say_how_to_go_on, say_it_is_over
+from training.program import (
+    Interrupt,
+    history,
+    prepare,
+    run,
+    say_how_to_go_on,
+    say_it_is_over,
+)
 
 PROGRAM = "training.sb3_ppo"
 
@@ -164,7 +171,7 @@ def train(config: Sb3Config, resume: bool = False, command: str = "") -> Path:
     past: list[dict[str, Array]] = []
     if saved is not None:
         decisions, seconds, batches = (saved[k] for k in ("decisions", "seconds", "batches"))
-        past_at, command = saved["past_at"], saved["command"]
+        past_at, command = saved["past_at"], history(saved["command"], command)
         past = [{name: t.numpy() for name, t in weights.items()} for weights in saved["past"]]
         seat_opponents(env, bots, past, config.past_share)
     seed = int(np.random.SeedSequence([config.seed, decisions]).generate_state(1)[0]) >> 1
