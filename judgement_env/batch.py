@@ -22,7 +22,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from judgement_env.batch_play import begin_batch, first_illegal, show_batch, step_batch
+from judgement_env.batch_play import (
+    begin_batch,
+    first_foreign,
+    first_illegal,
+    show_batch,
+    step_batch,
+)
 from judgement_env.cards import NONE, NUM_ACTIONS, action_text, is_bid, whole_number
 from judgement_env.engine import table_key
 from judgement_env.observation import ORACLE_SIZE, SIZE
@@ -109,7 +115,7 @@ class BatchEnv:
         edges = np.linspace(0, self.num_tables, self.threads + 1).astype(int)
         self._blocks = [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
         self._make_arrays()
-        self._own(buffers or {})
+        self._own({} if buffers is None else buffers)
 
     def _make_arrays(self) -> None:
         n = self.num_tables
@@ -129,6 +135,8 @@ class BatchEnv:
 
     def _own(self, buffers: Mapping[str, Array]) -> None:
         """Take the caller's arrays in the place of those made here."""
+        if not isinstance(buffers, Mapping):
+            raise ValueError(f"buffers: {type(buffers).__name__} (allowed: arrays by name)")
         names = [*SHOWN, "oracle"] if self._has_oracle else list(SHOWN)
         for name, buffer in buffers.items():
             if name not in names:
@@ -145,6 +153,10 @@ class BatchEnv:
             if not (buffer.flags.c_contiguous and buffer.flags.writeable):
                 raise ValueError(f"buffers[{name!r}]: not writeable memory in C order")
             setattr(self, attribute, buffer)
+        given = list(buffers)
+        for one, other in itertools.combinations(given, 2):
+            if np.shares_memory(buffers[one], buffers[other]):
+                raise ValueError(f"buffers: {one!r} and {other!r} share memory")
         self._link_rows()
 
     @property
@@ -200,8 +212,9 @@ class BatchEnv:
     def restore(self, saved: Array, which: Any = None) -> None:
         """Go back to saved positions, at all tables or those chosen; they may be others' positions.
 
-        saved: (M,) or (1,) tables, as `save` returns them. What the batch shows of these tables is
-        written anew, their `reward` and `done` become zero. Raises ValueError for another shape.
+        saved: (M,) tables as `save` returns them, or (1,) for all of them. What the
+        batch shows of these tables is written anew, their `reward` and `done` become zero. Raises
+        ValueError for another shape, and for tables of other rules as far as they show.
         """
         self._need_begun("restore")
         chosen = self._checked_tables(which)
@@ -209,7 +222,12 @@ class BatchEnv:
         if given.dtype != self.tables.dtype or given.shape not in ((len(chosen),), (1,)):
             raise ValueError(
                 f"saved: shape {given.shape}, dtype {str(given.dtype)[:20]}"
-                f" (allowed: ({len(chosen)},) tables of save())"
+                f" (allowed: ({len(chosen)},) tables of save(), or one for all)"
+            )
+        if i := int(first_foreign(self._packed, given)) + 1:
+            raise ValueError(
+                f"saved: table {i - 1} is of other rules than this batch plays"
+                " (allowed: tables saved under the same rules, in the same order)"
             )
         self.tables[chosen] = given
         self._shown_anew(chosen)

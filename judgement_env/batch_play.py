@@ -17,6 +17,7 @@ from judgement_env.engine import (
     deal_cards,
     is_legal,
     next_round,
+    popcount,
     stream,
     write_mask,
 )
@@ -127,6 +128,37 @@ def first_illegal(rules: Array, tables: Array, actions: Array) -> int:
         t = tables[i]
         if not is_legal(rules[t.rules], t, actions[i]):
             return i
+    return NONE
+
+
+@njit
+def first_foreign(rules: Array, tables: Array) -> int:
+    """Return the first table that no match of its rules can have come to, NONE where there is none.
+
+    Cards, trump, rounds, hands and seats are looked at: what kernels rely on.
+    """
+    for i in range(tables.shape[0]):
+        t = tables[i]
+        if not 0 <= t.rules < rules.shape[0]:
+            return i
+        r = rules[t.rules]
+        place = t["round"]
+        if not 0 <= t.first_round <= place <= t.last_round < r.num_rounds:
+            return i
+        if t.cards != r.cards[place] or t.is_blind != r.is_blind[place]:
+            return i
+        if (t.turn_up != NONE) != (r.is_turn_up == 1):
+            return i
+        if r.is_turn_up == 0 and t.trump != r.trump[place]:
+            return i
+        if not 0 <= t.dealer < r.num_players or not NONE <= t.seat < r.num_players:
+            return i
+        for seat in range(t.dealt.shape[0]):
+            num_dealt = popcount(t.dealt[seat, 0]) + popcount(t.dealt[seat, 1])
+            if num_dealt != (t.cards if seat < r.num_players else 0):
+                return i
+            if (t.dealt[seat, 0] | t.dealt[seat, 1]) & ~r.deck:
+                return i
     return NONE
 
 

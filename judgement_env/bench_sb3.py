@@ -20,7 +20,7 @@ from judgement_env.state import Array
 # Decisions of a batch, whatever the number of tables it is made at.
 BATCH = 4096
 TABLES = 256
-HYPERPARAMETERS: dict[str, Any] = {"batch_size": 1024, "n_epochs": 4, "gamma": 1.0, "seed": 1}
+HYPERPARAMETERS: dict[str, Any] = {"batch_size": 1024, "n_epochs": 3, "gamma": 1.0, "seed": 1}
 
 
 class EverySeatInTurn(gymnasium.Env[Array, np.int64]):

@@ -168,6 +168,12 @@ class Position:
         """The position after a chance outcome or an action; ValueError where it is not legal."""
         if self.waits == DECISION:
             return self._decided(action)
+        if self.waits == END:
+            raise ValueError(f"action: {action!r} (allowed: none, the match is over)")
+        outcomes = [outcome for outcome, _ in self.chances()]
+        if action not in outcomes:
+            what = "seats" if self.waits == DEALER else "cards"
+            raise ValueError(f"action: {action!r} (allowed: the {what} {outcomes})")
         plan = self.plan
         if self.waits == DEALER:
             row = new_tables(1)

@@ -195,6 +195,39 @@ def test_positions_of_another_shape_are_refused() -> None:
         batch.restore(np.zeros(3))
 
 
+def test_positions_of_other_rules_are_refused() -> None:
+    batch = BatchEnv("kachuful", num_tables=2)
+    mixed = BatchEnv(["kachuful", "oh-hell"], num_tables=2)
+    others = [
+        BatchEnv(Rules.preset("kachuful", cards=[3]), num_tables=2),
+        BatchEnv("kachuful", num_tables=2, rules_of=[0, 0], seed=1, episode="round"),
+        BatchEnv(Rules.preset("kachuful", num_players=3), num_tables=2),
+        BatchEnv(Rules.preset("kachuful", trumps=["H"]), num_tables=2),
+        BatchEnv("oh-hell", num_tables=2),
+    ]
+    for one in (batch, mixed, *others):
+        one.reset()
+    saved = batch.save([1])
+    for other in (others[0], *others[2:]):
+        with pytest.raises(ValueError, match="saved: table 0 is of other rules than this batch"):
+            other.restore(saved, [1])
+    with pytest.raises(ValueError, match="saved: table 1 is of other rules"):
+        batch.restore(mixed.save())
+    # Single rounds of the same rules do fit.
+    batch.restore(others[1].save())
+    play(batch, 20)
+
+
+def test_arrays_that_overlap_are_refused() -> None:
+    whole = np.zeros(8, np.int32)
+    with pytest.raises(ValueError, match="buffers: 'seat' and 'reward' share memory"):
+        BatchEnv(
+            num_tables=1, buffers={"seat": whole[:1], "reward": whole.view(np.float32)[:4][None]}
+        )
+    with pytest.raises(ValueError, match="buffers: list .allowed: arrays by name"):
+        BatchEnv(buffers=[whole])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("method", ["save", "restart", "restore"])
 def test_nothing_is_saved_before_the_first_reset(method: str) -> None:
     batch = BatchEnv(num_tables=2)
