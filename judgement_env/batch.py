@@ -363,18 +363,18 @@ class BatchEnv:
         """Say which rule keeps table i from `action`, as a Table would."""
         rules = self.rules[int(self.tables["rules"][i])]
         view = View(rules, int(self.tables["seat"][i]), self.tables[i : i + 1].copy(), (), ())
-        if 0 <= action < NUM_ACTIONS:
-            words = action_text(action) if is_bid(action) else f"play {action_text(action)}"
-            what = f"may not {words}: {explain(view, action)}"
-        else:
-            what = f"cannot do that: action: {action} (allowed: 0 to {NUM_ACTIONS - 1})"
-        legal = ", ".join(action_text(a) for a in view.legal)
-        raise IllegalActionError(
-            f"table {i}, seat {view.seat} {what} (legal: {legal})",
-            view.seat,
-            action,
-            list(view.legal),
-        )
+        raise IllegalActionError(refusal(i, view, action), view.seat, action, list(view.legal))
+
+
+def refusal(i: int, view: View, action: int) -> str:
+    """Return what an IllegalActionError says: table, seat, the rule broken, what is legal."""
+    if 0 <= action < NUM_ACTIONS:
+        words = action_text(action) if is_bid(action) else f"play {action_text(action)}"
+        what = f"may not {words}: {explain(view, action)}"
+    else:
+        what = f"cannot do that: action: {action} (allowed: 0 to {NUM_ACTIONS - 1})"
+    legal = ", ".join(action_text(a) for a in view.legal)
+    return f"table {i}, seat {view.seat} {what} (legal: {legal})"
 
 
 def check_seed(seed: Any) -> int:

@@ -18,11 +18,18 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from judgement_env.batch import DTYPES, EPISODES, RulesLike, check_seed, round_chances
+from judgement_env.batch import (
+    DTYPES,
+    EPISODES,
+    RulesLike,
+    check_seed,
+    refusal,
+    round_chances,
+)
 from judgement_env.bots import Bot, make_bot
 from judgement_env.bots.process import ProcessBot
 from judgement_env.bots.simple import HeuristicBot, RandomBot
-from judgement_env.cards import NONE, NUM_ACTIONS, action_text, is_bid, whole_number
+from judgement_env.cards import NONE, NUM_ACTIONS, whole_number
 from judgement_env.judgement_v0 import ILLEGAL_ACTIONS, REWARDS, round_rules
 from judgement_env.observation import SIZE
 from judgement_env.record import Record
@@ -44,7 +51,7 @@ from judgement_env.seat_play import (
 )
 from judgement_env.state import OVER, Array, new_tables
 from judgement_env.table import IllegalActionError
-from judgement_env.view import View, explain, match_sheet, packed
+from judgement_env.view import View, match_sheet, packed
 
 BotLike = str | os.PathLike[str] | Bot
 
@@ -388,7 +395,7 @@ class SeatBatch:
         if j != NONE:
             i, bot = int(rows[j]), self._bots[int(status[j])]
             view = self._view(i, int(self.tables["seat"][i]))
-            raise ValueError(f"opponent {bot.name!r}: {_refusal(i, view, int(actions[j]))}")
+            raise ValueError(f"opponent {bot.name!r}: {refusal(i, view, int(actions[j]))}")
         return actions
 
     def _by_rows(self, bot: Bot, rows: Array) -> Array:
@@ -516,7 +523,7 @@ class SeatBatch:
 
     def _refuse(self, i: int, action: int) -> NoReturn:
         view = self._view(i, int(self._seats["seat"][i]))
-        raise IllegalActionError(_refusal(i, view, action), view.seat, action, list(view.legal))
+        raise IllegalActionError(refusal(i, view, action), view.seat, action, list(view.legal))
 
 
 # The arrays that users read, and those of them that are 0 where nothing ended or was given.
@@ -570,14 +577,3 @@ def _odds(weights: Any, size: int) -> Array:
     # Rounding must not let a draw fall past the last bot that can be drawn.
     odds[np.flatnonzero(row)[-1] :] = 1
     return odds
-
-
-def _refusal(i: int, view: View, action: int) -> str:
-    """Say which rule keeps the seat to act at table i from `action`."""
-    if 0 <= action < NUM_ACTIONS:
-        words = action_text(action) if is_bid(action) else f"play {action_text(action)}"
-        what = f"may not {words}: {explain(view, action)}"
-    else:
-        what = f"cannot do that: action: {action} (allowed: 0 to {NUM_ACTIONS - 1})"
-    legal = ", ".join(action_text(a) for a in view.legal)
-    return f"table {i}, seat {view.seat} {what} (legal: {legal})"

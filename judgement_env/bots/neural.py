@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -89,10 +90,44 @@ def read_weights(folder: Path, card: dict[str, Any]) -> dict[str, Array]:
         raise ValueError(f"{path}: not a whole safetensors file ({error})") from None
 
 
-class NeuralBot(Bot):
-    """Plays the likeliest action of a policy network, or draws one (``greedy=False``)."""
+class PolicyBot(Bot):
+    """Plays the likeliest action of a policy over observations, or draws one (``greedy=False``)."""
 
     has_rows = True
+    greedy: bool
+    generator: np.random.Generator
+
+    @abstractmethod
+    def chances(self, raw: Array, masks: Array) -> Array:
+        """Return the probabilities (B, 79) of raw observations (B, D) and masks (B, 79)."""
+
+    def policy_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
+        """Return the probabilities (B, 79) of the seats to act of ``tables[rows]``."""
+        raw = np.empty((len(rows), SIZE), np.uint8)
+        masks = np.empty((len(rows), NUM_ACTIONS), np.int8)
+        observe_rows(rules, tables, rows, raw, masks)
+        return self.chances(raw, masks)
+
+    def act_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
+        """Return the actions (B,) of the seats to act of ``tables[rows]``."""
+        chances = self.policy_rows(rules, tables, rows)
+        if not self.greedy:
+            # The largest of log probabilities plus Gumbel noise is a draw from them.
+            with np.errstate(divide="ignore"):
+                chances = np.log(chances) + self.generator.gumbel(size=chances.shape)
+        actions: Array = chances.argmax(axis=1)
+        return actions
+
+    def policy(self, view: View) -> Array:
+        """Return the probabilities (79,) of the view's seat, which must be the seat to act."""
+        check_turn(view)
+        rows = np.zeros(1, np.int64)
+        chances: Array = self.policy_rows(view.rules_array, view.tables_array, rows)[0]
+        return chances
+
+
+class NeuralBot(PolicyBot):
+    """Plays a model folder, without torch."""
 
     def __init__(self, path: str | Path, seed: int | None = 0, greedy: bool = True) -> None:
         """Load a model folder.
@@ -120,26 +155,5 @@ class NeuralBot(Bot):
         self.greedy = greedy
         self.generator = np.random.default_rng(seed)
 
-    def policy_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
-        """Return the probabilities (B, 79) of the seats to act of ``tables[rows]``."""
-        raw = np.empty((len(rows), SIZE), np.uint8)
-        masks = np.empty((len(rows), NUM_ACTIONS), np.int8)
-        observe_rows(rules, tables, rows, raw, masks)
+    def chances(self, raw: Array, masks: Array) -> Array:
         return self.network.probabilities(raw, masks)
-
-    def act_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
-        """Return the actions (B,) of the seats to act of ``tables[rows]``."""
-        chances = self.policy_rows(rules, tables, rows)
-        if not self.greedy:
-            # The largest of log probabilities plus Gumbel noise is a draw from them.
-            with np.errstate(divide="ignore"):
-                chances = np.log(chances) + self.generator.gumbel(size=chances.shape)
-        actions: Array = chances.argmax(axis=1)
-        return actions
-
-    def policy(self, view: View) -> Array:
-        """Return the probabilities (79,) of the view's seat, which must be the seat to act."""
-        check_turn(view)
-        rows = np.zeros(1, np.int64)
-        chances: Array = self.policy_rows(view.rules_array, view.tables_array, rows)[0]
-        return chances

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from judgement_env import ENV_VERSION
-from judgement_env.bots.base import Bot, check_turn
-from judgement_env.bots.neural import observe_rows
+from judgement_env.bots.neural import PolicyBot
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.judgement_v0 import raw_env
 from judgement_env.observation import SIZE, as_float, layout_hash
@@ -30,7 +29,6 @@ from judgement_env.record import Record
 from judgement_env.rules import Rules, make_rules
 from judgement_env.scoring import nearest, shown
 from judgement_env.state import Array
-from judgement_env.view import View
 
 try:
     import torch
@@ -374,10 +372,8 @@ def _take_weights(runner: Any, policy: str, weights: dict[str, Any]) -> None:
 # --- a checkpoint as a bot --------------------------------------------------------------------
 
 
-class RLlibBot(Bot):
+class RLlibBot(PolicyBot):
     """Plays an RLModule that reads this package's observations; see `load_bot`."""
-
-    has_rows = True
 
     def __init__(
         self, module: RLModule, name: str = "rllib", greedy: bool = True, seed: int | None = 0
@@ -388,11 +384,7 @@ class RLlibBot(Bot):
         self.greedy = _checked_bool("greedy", greedy)
         self.generator = np.random.default_rng(seed)
 
-    def policy_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
-        """Return the probabilities (J, 79) float64 of the seats to act of ``tables[rows]``."""
-        raw = np.empty((len(rows), SIZE), np.uint8)
-        masks = np.empty((len(rows), NUM_ACTIONS), np.int8)
-        observe_rows(rules, tables, rows, raw, masks)
+    def chances(self, raw: Array, masks: Array) -> Array:
         seen = {
             "observation": torch.from_numpy(as_float(raw)),
             "action_mask": torch.from_numpy(masks),
@@ -401,22 +393,6 @@ class RLlibBot(Bot):
             out = self.module.forward_inference({Columns.OBS: seen})
             logits = masked(out[Columns.ACTION_DIST_INPUTS].double(), seen["action_mask"])
             chances: Array = torch.softmax(logits, dim=1).numpy()
-        return chances
-
-    def act_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
-        chances = self.policy_rows(rules, tables, rows)
-        if not self.greedy:
-            # The largest of log probabilities plus Gumbel noise is a draw from them.
-            with np.errstate(divide="ignore"):
-                chances = np.log(chances) + self.generator.gumbel(size=chances.shape)
-        actions: Array = chances.argmax(axis=1)
-        return actions
-
-    def policy(self, view: View) -> Array:
-        """Return the probabilities (79,) of the view's seat, which must be the seat to act."""
-        check_turn(view)
-        rows = np.zeros(1, np.int64)
-        chances: Array = self.policy_rows(view.rules_array, view.tables_array, rows)[0]
         return chances
 
 
