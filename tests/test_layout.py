@@ -76,6 +76,8 @@ LAYERS = (
     "training.config",
     "training.checkpoint",
     "training.model",
+    "training.rows",
+    "training.branches",
     "training.rollout",
     "training.losses",
     "training.update",

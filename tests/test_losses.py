@@ -17,7 +17,8 @@ from training.losses import (
     trajectory_advantages,
     value_loss,
 )
-from training.rollout import Rollout, Rows
+from training.rollout import Rollout
+from training.rows import Rows
 
 DECAY = 0.9
 # Three seats, seven tables, odd sizes: nothing lines up by chance.

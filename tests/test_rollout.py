@@ -10,7 +10,8 @@ from judgement_env.bots.rule_player import heuristic_action
 from judgement_env.cards import BID_OFFSET, NUM_ACTIONS, NUM_CARDS
 from judgement_env.engine import apply_action, begin_match, next_round, table_key, write_mask
 from judgement_env.state import Array, new_tables, pack_rules
-from training.rollout import Rollout, Rows, new_rows, sample_actions
+from training.rollout import Rollout
+from training.rows import Rows, new_rows, sample_actions
 
 # Three and five seats, sizes with rounds in which some seats have no choice at all.
 RULES = [

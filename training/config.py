@@ -21,6 +21,8 @@ from judgement_env.rules import PRESETS, Rules, make_rules
 # What a run cannot change half-way: its tables and networks are made of it.
 FIXED = ("rules", "seed", "tables", "workers", "hidden", "critic_hidden")
 
+ADVANTAGES = ("critic", "playouts")
+
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
@@ -71,6 +73,9 @@ class Config(RunConfig):
     imitation: int = 0
     # Share of tables at which all seats but one are the rule bot.
     rule_bot_tables: float = 0.0
+    # Where advantages come from: "critic" (generalised advantage estimation of the actions taken)
+    # or "playouts" (every legal action played to the end of the round, no critic).
+    advantages: str = "critic"
 
 
 Kind = TypeVar("Kind", bound=RunConfig)
@@ -125,6 +130,9 @@ def _checked(config: Kind) -> Kind:
             raise ValueError(f"{field}: {getattr(config, field)} is not a list of widths from 1")
     if not config.decisions and not config.minutes:
         raise ValueError("decisions: 0 with minutes 0 would never end; set one of them")
+    advantages = getattr(config, "advantages", ADVANTAGES[0])
+    if advantages not in ADVANTAGES:
+        raise ValueError(f"advantages: {advantages!r} is not one of {', '.join(ADVANTAGES)}")
     if not config.name or "/" in config.name or config.name.startswith("."):
         raise ValueError(f"name: {config.name!r} is not the name of a folder")
     return config

@@ -6,6 +6,7 @@ estimation, arXiv 1506.02438, with discount 1: a round is short and its points c
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from judgement_env._jit import njit
 from judgement_env.state import Array
 
 ILLEGAL = -1e9
+LEAST_WEIGHT = 0.01
 
 
 @njit
@@ -100,6 +102,48 @@ def policy_loss(
     surrogate = -torch.minimum(ratio * advantage, limited * advantage).mean()
     divergence = (ratio - 1 - log_ratio).mean()
     clipped = ((ratio - 1).abs() > clip).float().mean()
+    return PolicyLoss(surrogate, entropy_share(log_chances, mask), divergence, clipped)
+
+
+def all_action_advantages(gain: Array, log_chances: Array, is_tried: Array) -> Array:
+    """Return what each action tried gains over the policy's mean of them, else 0; (R, 79)."""
+    chances = np.exp(log_chances) * is_tried
+    total = np.maximum(chances.sum(axis=1, keepdims=True), 1e-30)
+    mean = (chances * gain).sum(axis=1, keepdims=True) / total
+    advantage: Array = ((gain - mean) * is_tried).astype(np.float32)
+    return advantage
+
+
+def scale_by_phase(advantage: Array, is_tried: Array, is_bid: Array) -> Array:
+    """Return all-action advantages with mean square 1 over bids tried, and over plays tried."""
+    out = np.zeros_like(advantage)
+    for phase in (is_bid, ~is_bid):
+        part = advantage[phase]
+        out[phase] = part / (np.sqrt((part**2).sum() / max(1, is_tried[phase].sum())) + 1e-8)
+    return out
+
+
+def all_action_loss(
+    logits: Tensor, mask: Tensor, old_log_chances: Tensor, advantage: Tensor, clip: float
+) -> PolicyLoss:
+    """Return the clipped surrogate in expectation over the actions tried, none of them drawn.
+
+    All (B, A): `advantage` of every action tried, 0 for the others. An action the policy has all
+    but given up has next to no gradient of its own; it is given that of the logarithm of its
+    probability, as if it were `LEAST_WEIGHT` likely, so that it can come back.
+    """
+    log_chances = masked_log_softmax(logits, mask)
+    log_ratio = torch.where(mask > 0, log_chances - old_log_chances, 0)
+    ratio = log_ratio.exp()
+    old = old_log_chances.exp() * mask
+    low, high = math.log(1 - clip), math.log(1 + clip)
+    limited = ratio.clamp(1 - clip, 1 + clip)
+    likely = old * torch.minimum(ratio * advantage, limited * advantage)
+    log_limited = log_ratio.clamp(low, high)
+    rare = LEAST_WEIGHT * torch.minimum(log_ratio * advantage, log_limited * advantage)
+    surrogate = -torch.where(old < LEAST_WEIGHT, rare, likely).sum(1).mean()
+    divergence = (old * (ratio - 1 - log_ratio)).sum(1).mean()
+    clipped = (old * ((ratio - 1).abs() > clip)).sum(1).mean()
     return PolicyLoss(surrogate, entropy_share(log_chances, mask), divergence, clipped)
 
 

@@ -16,10 +16,8 @@ import torch
 
 from judgement_env._jit import njit
 from judgement_env.bots.policy import (
-    MAX_NONZERO,
     add_oracle_inputs,
     canonical_action,
-    write_inputs,
 )
 from judgement_env.bots.rule_player import heuristic_action
 from judgement_env.cards import BID_OFFSET, NONE, NUM_ACTIONS
@@ -30,26 +28,17 @@ from judgement_env.engine import (
     table_key,
     write_mask,
 )
-from judgement_env.observation import ORACLE_SIZE, SIZE, encode, encode_oracle
+from judgement_env.observation import ORACLE_SIZE, SIZE, encode_oracle
 from judgement_env.state import MAX_CARDS, MAX_SEATS, Array, RulesRecord, TableRecord, new_tables
-
-
-class Rows(NamedTuple):
-    """Decisions as arrays; R rows."""
-
-    column: Array  # (R, MAX_NONZERO) uint16, the non-zero inputs: the actor's, then the critic's
-    value: Array  # (R, MAX_NONZERO) float32, their values
-    num_actor: Array  # (R,) int32, how many of them the actor sees
-    num_critic: Array  # (R,) int32, how many the critic sees
-    mask: Array  # (R, 79) int8, legal actions
-    places: Array  # (R, 4) int32, canonical place of each suit
-    action: Array  # (R,) int32
-    log_chance: Array  # (R,) float32, log probability of the action when it was taken
-    seat: Array  # (R,) int32, who decides
-    is_bid: Array  # (R,) bool
-    following: Array  # (R,) int32, the seat's next decision in this round, -1 = none
-    reward: Array  # (R,) float32, of the round, at the seat's last decision in it
-    is_last: Array  # (R,) bool, the round was settled after this decision
+from training.branches import Playouts
+from training.rows import (
+    Rows,
+    new_rows,
+    plain_action,
+    round_reward,
+    sample_actions,
+    write_decision,
+)
 
 
 class Tally(NamedTuple):
@@ -59,25 +48,6 @@ class Tally(NamedTuple):
     made: Array  # (27,) int64, of them, made bids
     points: Array  # (27,) int64, sum of points
     bids: Array  # (27, 27) int64, how often each number was bid
-
-
-def new_rows(size: int) -> Rows:
-    """Return empty rows."""
-    return Rows(
-        column=np.zeros((size, MAX_NONZERO), np.uint16),
-        value=np.zeros((size, MAX_NONZERO), np.float32),
-        num_actor=np.zeros(size, np.int32),
-        num_critic=np.zeros(size, np.int32),
-        mask=np.zeros((size, NUM_ACTIONS), np.int8),
-        places=np.zeros((size, 4), np.int32),
-        action=np.zeros(size, np.int32),
-        log_chance=np.zeros(size, np.float32),
-        seat=np.zeros(size, np.int32),
-        is_bid=np.zeros(size, np.bool_),
-        following=np.full(size, NONE, np.int32),
-        reward=np.zeros(size, np.float32),
-        is_last=np.zeros(size, np.bool_),
-    )
 
 
 def new_tally() -> Tally:
@@ -94,23 +64,15 @@ def new_tally() -> Tally:
 def credit_round(
     r: RulesRecord, t: TableRecord, latest: Array, rows: Rows, tally: Tally, relative: float
 ) -> None:
-    """Give each seat's latest decision the reward of the round just settled.
-
-    The reward is the seat's points minus `relative` times the mean of the others, over ten units
-    (see `state.points_unit`), so that every scoring has rewards around one.
-    """
-    total = 0
+    """Give each seat's latest decision the reward of the round just settled."""
     for seat in range(r.num_players):
-        total += t.points[seat]
         tally.rounds[t.cards] += 1
         tally.made[t.cards] += t.bid[seat] == t.won[seat]
         tally.points[t.cards] += t.points[seat]
         tally.bids[t.cards, t.bid[seat]] += 1
-    for seat in range(r.num_players):
         row = latest[seat]
         if row != NONE:
-            others = (total - t.points[seat]) / (r.num_players - 1)
-            rows.reward[row] = (t.points[seat] - relative * others) / (10 * r.unit)
+            rows.reward[row] = round_reward(r, t, seat, relative)
             rows.is_last[row] = True
         latest[seat] = NONE
 
@@ -156,15 +118,11 @@ def observe_tables(
             else:
                 break
         row = start + i
-        encode(r, t, t.seat, raw)
+        write_decision(r, t, raw, mask, rows, row)
         encode_oracle(r, t, t.seat, oracle)
-        places = rows.places[row]
-        rows.num_actor[row] = write_inputs(raw, places, rows.column[row], rows.value[row])
         rows.num_critic[row] = add_oracle_inputs(
-            oracle, places, rows.column[row], rows.value[row], rows.num_actor[row]
+            oracle, rows.places[row], rows.column[row], rows.value[row], rows.num_actor[row]
         )
-        for action in range(NUM_ACTIONS):
-            rows.mask[row, canonical_action(action, places)] = mask[action]
         rows.seat[row] = t.seat
         rows.is_bid[row] = mask[BID_OFFSET:].any()
         rows.following[row] = NONE
@@ -173,31 +131,6 @@ def observe_tables(
         if latest[i, t.seat] != NONE:
             rows.following[latest[i, t.seat]] = row
         latest[i, t.seat] = row
-
-
-@njit
-def sample_actions(logits: Array, uniform: Array, rows: Rows, start: int) -> None:
-    """Draw a legal action of each row from the softmax of its logits, one uniform number each."""
-    for b in range(logits.shape[0]):
-        row = start + b
-        peak = -np.inf
-        for action in range(NUM_ACTIONS):
-            if rows.mask[row, action]:
-                peak = max(peak, logits[b, action])
-        total = 0.0
-        for action in range(NUM_ACTIONS):
-            if rows.mask[row, action]:
-                total += np.exp(logits[b, action] - peak)
-        left = uniform[b] * total
-        chosen = NONE
-        for action in range(NUM_ACTIONS):
-            if rows.mask[row, action]:
-                chosen = action
-                left -= np.exp(logits[b, action] - peak)
-                if left < 0:
-                    break
-        rows.action[row] = chosen
-        rows.log_chance[row] = logits[b, chosen] - peak - np.log(total)
 
 
 @njit
@@ -218,13 +151,7 @@ def act_tables(
     for i in range(tables.shape[0]):
         t = tables[i]
         r = rules[t.rules]
-        action = int(rows.action[start + i])
-        if action < BID_OFFSET:
-            places = rows.places[start + i]
-            for suit in range(4):
-                if places[suit] == action // 13:
-                    action = suit * 13 + action % 13
-                    break
+        action = plain_action(int(rows.action[start + i]), rows.places[start + i])
         take(r, t, action, latest[i], rows, tally, rel)
 
 
@@ -254,11 +181,13 @@ class Rollout:
         seed: int,
         rel: float = 1.0,
         rule_bot_tables: float = 0.0,
+        plays_out: bool = False,
     ) -> None:
         """Seat the tables.
 
         `seed` names deals and action draws, `rel` weighs the others' points in the reward,
-        `rule_bot_tables` is the share of tables at which the rule bot plays all seats but one.
+        `rule_bot_tables` is the share of tables at which the rule bot plays all seats but one,
+        `plays_out` asks for the worth of the actions not taken, too (`self.playouts`).
         """
         self.rules = rules
         self.num_steps = num_steps
@@ -267,6 +196,10 @@ class Rollout:
         self.tables = new_tables(num_tables)
         self.generator = np.random.default_rng(seed)
         self.rows = new_rows(num_tables * num_steps)
+        self.playouts: Playouts | None = None
+        if plays_out:
+            room = (num_tables, num_tables * num_steps)
+            self.playouts = Playouts(rules, *room, rel, self.num_rule_bot, self.generator)
         self.tally = new_tally()
         self.inference_seconds = 0.0
         begin_tables(rules, self.tables, seed)
@@ -284,14 +217,21 @@ class Rollout:
         self.tally = new_tally()
         self.inference_seconds = 0.0
         common = (self.rules, self.tables, latest, self.rows)
+
+        def timed(rows: Rows, which: Array) -> Any:
+            before = time.perf_counter()
+            logits = logits_of(rows, which)
+            self.inference_seconds += time.perf_counter() - before
+            return logits
+
         for start in range(0, num_tables * self.num_steps, num_tables):
             observe_tables(*common, start, self.tally, self.relative, self.num_rule_bot)
             if is_imitating:
                 imitate_rule_bot(self.rules, self.tables, self.rows, start)
             else:
-                before = time.perf_counter()
-                logits = logits_of(self.rows, np.arange(start, start + num_tables))
-                self.inference_seconds += time.perf_counter() - before
+                logits = timed(self.rows, np.arange(start, start + num_tables))
+                if self.playouts is not None:
+                    self.playouts.run(self.tables, self.rows, start, logits, timed)
                 sample_actions(logits, self.generator.random(num_tables), self.rows, start)
             act_tables(*common, start, self.tally, self.relative)
         return self.rows

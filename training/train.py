@@ -11,11 +11,11 @@ share_engine         share of the batch's time in playing, dealing and encoding
 share_inference      … in the policy while collecting
 share_learning       … in the critic, the advantages and the gradient steps
 loss_policy          clipped surrogate loss; cross-entropy while the rule bot is imitated
-loss_value           half the mean squared error of the critic, rewards as in `rollout.credit_round`
+loss_value           half the mean squared error of the critic, rewards as in `rows.round_reward`
 entropy              mean entropy of the policy as a share of the entropy of a uniform legal choice
 divergence           estimated KL divergence of the policy from the one that collected the batch
 clipped              share of decisions whose probability ratio left the clip range
-explained            share of the variance of returns that the critic foresaw
+explained            share of the variance of returns that the critic foresaw; nan without one
 learning_rate, entropy_weight   the schedules' values
 made_C, points_C     share of bids made and points per round, rounds of C cards, all seats together
 zero_bids            share of bids that were 0
@@ -52,7 +52,8 @@ from training.config import Config, resolve, to_dict
 from training.log import Log, self_play_metrics, time_left
 from training.model import Network, make_actor, make_critic
 from training.program import Interrupt, history, prepare, run, say_how_to_go_on, say_it_is_over
-from training.rollout import Rollout, Rows
+from training.rollout import Rollout
+from training.rows import Rows
 from training.update import gradients, make_targets, update
 
 PROGRAM = "training.train"
@@ -84,6 +85,7 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
             seed=config.seed * 1000 + worker,
             rel=config.relative,
             rule_bot_tables=config.rule_bot_tables,
+            plays_out=config.advantages == "playouts",
         )
         for worker in range(config.workers)
     ]
@@ -128,8 +130,10 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
             return actor(rows.column, rows.value, rows.num_actor, which).cpu().numpy()
 
     # Compile the kernels before the clock starts: it can take minutes, none of them training.
-    trial = make_targets(critic, Rollout(pack_rules(rules), 1, 8, 0).collect(logits_of), config)
-    gradients(actor, critic, trial, np.arange(8), config, 0.0)
+    plays_out = config.advantages == "playouts"
+    trial = Rollout(pack_rules(rules), 1, 8, 0, plays_out=plays_out)
+    trial.collect(logits_of)
+    gradients(actor, critic, make_targets(critic, trial, config), np.arange(8), config, 0.0)
 
     evaluated = saved_at = seconds
     with (
@@ -159,7 +163,9 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
             decisions += sum(len(rows.action) for rows in batch)
 
             # Advantages and gradient steps.
-            targets = list(pool.map(lambda b, i: make_targets(critic, b, config, i), batch, many))
+            targets = list(
+                pool.map(lambda r, i: make_targets(critic, r, config, i), rollouts, many)
+            )
             generators = [rollout.generator for rollout in rollouts]
             learned = update(pool, actor, critic, optimiser, targets, generators, config, entropy)
             with torch.no_grad():

@@ -15,16 +15,21 @@ import torch
 from torch import Tensor, nn
 
 from judgement_env.state import Array
+from training.branches import Branches
 from training.config import Config
 from training.losses import (
+    all_action_advantages,
+    all_action_loss,
     imitation_loss,
     normalise_by_phase,
     policy_loss,
+    scale_by_phase,
     trajectory_advantages,
     value_loss,
 )
 from training.model import Network
-from training.rollout import Rows
+from training.rollout import Rollout
+from training.rows import Rows
 
 CHUNK = 1024
 METRICS = ("loss_policy", "loss_value", "entropy", "divergence", "clipped")
@@ -39,6 +44,9 @@ class Targets(NamedTuple):
     returns: Array  # (R,) float32, target of the critic
     explained: float  # share of the variance of returns that the critic foresaw
     is_imitating: bool = False  # learn the actions as they are, whatever came of them
+    # Where every legal action was played out: (R, 79) float32, their log probabilities then;
+    # `advantage` is (R, 79) too, and the critic has nothing to learn.
+    log_chances: Array | None = None
 
 
 @torch.no_grad()
@@ -52,9 +60,12 @@ def values_of(critic: Network, rows: Rows) -> Array:
 
 
 def make_targets(
-    critic: Network, rows: Rows, config: Config, is_imitating: bool = False
+    critic: Network, rollout: Rollout, config: Config, is_imitating: bool = False
 ) -> Targets:
     """Return advantages and returns of one worker's batch."""
+    rows = rollout.rows
+    if rollout.playouts is not None and not is_imitating:
+        return make_all_action_targets(rows, rollout.playouts.branches, config)
     value = values_of(critic, rows)
     advantage = np.zeros_like(value)
     is_complete = np.zeros(len(value), np.bool_)
@@ -78,6 +89,16 @@ def make_targets(
     return Targets(rows, usable, scaled, returns, explained, is_imitating)
 
 
+def make_all_action_targets(rows: Rows, branches: Branches, config: Config) -> Targets:
+    """Return the advantages of every action tried in one worker's batch."""
+    log_chances, is_tried = branches.log_chances, branches.is_tried
+    advantage = all_action_advantages(branches.gain, log_chances, is_tried)
+    scaled = scale_by_phase(advantage, is_tried, rows.is_bid)
+    scaled[rows.is_bid] *= config.bid_weight
+    usable = np.flatnonzero(is_tried.any(axis=1))
+    return Targets(rows, usable, scaled, np.zeros(0, np.float32), np.nan, log_chances=log_chances)
+
+
 def chunk_loss(
     actor: Network, critic: Network, targets: Targets, chunk: Array, config: Config, entropy: float
 ) -> tuple[Tensor, Array]:
@@ -89,13 +110,18 @@ def chunk_loss(
 
     logits = actor(rows.column, rows.value, rows.num_actor, chunk)
     mask, action = tensor(rows.mask), tensor(rows.action).long()
-    if targets.is_imitating:
+    if targets.log_chances is not None:
+        old_log_chances, advantage = tensor(targets.log_chances), tensor(targets.advantage)
+        terms = all_action_loss(logits, mask, old_log_chances, advantage, config.clip)
+    elif targets.is_imitating:
         terms = imitation_loss(logits, mask, action)
     else:
         old_log_chance, advantage = tensor(rows.log_chance), tensor(targets.advantage)
         terms = policy_loss(logits, mask, action, old_log_chance, advantage, config.clip)
-    value = critic(rows.column, rows.value, rows.num_critic, chunk)[:, 0]
-    critic_loss = value_loss(value, tensor(targets.returns))
+    critic_loss = torch.zeros((), device=device)
+    if targets.log_chances is None:
+        value = critic(rows.column, rows.value, rows.num_critic, chunk)[:, 0]
+        critic_loss = value_loss(value, tensor(targets.returns))
     loss = terms.surrogate - entropy * terms.entropy + config.value_weight * critic_loss
     parts = (terms.surrogate, critic_loss, terms.entropy, terms.divergence, terms.clipped)
     size = len(chunk)
@@ -105,8 +131,13 @@ def chunk_loss(
 def gradients(
     actor: Network, critic: Network, targets: Targets, which: Array, config: Config, entropy: float
 ) -> tuple[list[Tensor], Array]:
-    """Return the summed gradients of both networks over the rows `which`, and summed metrics."""
-    parameters = [*actor.parameters(), *critic.parameters()]
+    """Return the summed gradients over the rows `which`, and summed metrics.
+
+    Gradients of the actor's parameters, then of the critic's where it has something to learn.
+    """
+    parameters = [*actor.parameters()]
+    if targets.log_chances is None:
+        parameters += critic.parameters()
     total = [torch.zeros_like(p) for p in parameters]
     metrics = np.zeros(len(METRICS))
     for start in range(0, len(which), CHUNK):
@@ -130,6 +161,7 @@ def update(
 ) -> dict[str, float]:
     """Pass over the batch `config.epochs` times in random minibatches; return mean metrics."""
     parameters = [*actor.parameters(), *critic.parameters()]
+    optimiser.zero_grad()
     usable = sum(len(targets.usable) for targets in batch)
     num_minibatches = max(1, round(usable / config.minibatch))
     metrics = np.zeros(len(METRICS))
@@ -149,10 +181,10 @@ def update(
             if not size:
                 continue
             total, *others = [result[0] for result in results]
-            for k, parameter in enumerate(parameters):
+            for k, gradient in enumerate(total):
                 for other in others:
-                    total[k] += other[k]
-                parameter.grad = total[k].div_(size)
+                    gradient += other[k]
+                parameters[k].grad = gradient.div_(size)
             nn.utils.clip_grad_norm_(actor.parameters(), config.max_gradient)
             nn.utils.clip_grad_norm_(critic.parameters(), config.max_gradient)
             optimiser.step()
