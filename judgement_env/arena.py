@@ -11,10 +11,9 @@ intervals are made `arena_result`'s.
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +31,11 @@ from judgement_env.arena_result import (
     SizeRow,
     ratio_estimate,
 )
+from judgement_env.arguments import whole
 from judgement_env.bots import Bot, make_bot
-from judgement_env.cards import whole_number
 from judgement_env.record import Record, write
 from judgement_env.rules import Rules, make_rules
-from judgement_env.scoring import shown
+from judgement_env.scoring import counted, shown
 from judgement_env.state import Array
 
 MAX_SEED = (1 << 64) - 1
@@ -77,22 +76,22 @@ def compare(
     """
     made_rules = make_rules(rules, num_players)
     wanted = _checked_formats(formats)
-    _check("seed", seed, 0, MAX_SEED)
-    _check("block", block, 1, MAX_MATCHES)
-    num_deals = -(-_check("matches", matches, 1, MAX_MATCHES) // made_rules.num_players)
+    whole("seed", seed, 0, MAX_SEED)
+    whole("block", block, 1, MAX_MATCHES)
+    num_deals = -(-whole("matches", matches, 1, MAX_MATCHES) // made_rules.num_players)
     if isinstance(bots, str) or len(bots) < 2:
         raise ValueError(f"bots: {shown(bots)} (allowed: a list of two bots or more)")
     with ExitStack() as stack:
-        seated = [_seat(bot, (seed + k) % MAX_SEED, stack) for k, bot in enumerate(bots)]
+        seated = [seat_bot(bot, (seed + k) % MAX_SEED, stack) for k, bot in enumerate(bots)]
         names = unique_names(bots)
-        games = list(_games(len(bots), made_rules, num_deals, seed, wanted, only_first))
-        count = _counter(progress, len(games) * num_deals * made_rules.num_players)
-        keep = None if records is None else _keeper(records)
+        games = list(games_of(len(bots), made_rules, num_deals, seed, wanted, only_first))
+        count = counter(progress, len(games) * num_deals * made_rules.num_players)
+        keep = None if records is None else stack.enter_context(_keeper(records))
         rows: list[Row] = []
         for format, members, lineups in games:
             mine, called = [seated[k] for k in members], [names[k] for k in members]
             measured = play_format(mine, called, lineups, made_rules, seed, block, count, keep)
-            rows += _rows_of(measured, format, called, wanted, names[0] if only_first else None)
+            rows += rows_of(measured, format, called, wanted, names[0] if only_first else None)
     order = {name: place for place, name in enumerate(FORMATS)}
     rows.sort(key=lambda row: order[row.format])
     return Result(tuple(names), made_rules, seed, num_deals * made_rules.num_players, tuple(rows))
@@ -102,7 +101,7 @@ def one_versus_field(
     candidate: Bot, field: Bot, rules: Rules, matches: int = 400, seed: int = 1
 ) -> Row:
     """Play `candidate` in one seat against `field` in all others; its row. Closes no bot."""
-    num_deals = -(-_check("matches", matches, 1, MAX_MATCHES) // rules.num_players)
+    num_deals = -(-whole("matches", matches, 1, MAX_MATCHES) // rules.num_players)
     names = unique_names([candidate, field])
     lineups = np.tile(_alone(rules.num_players), (num_deals, 1))
     measured = play_format([candidate, field], names, lineups, rules, seed)
@@ -122,12 +121,13 @@ def unique_names(bots: Sequence[str | Bot]) -> list[str]:
     return names
 
 
-def _seat(bot: str | Bot, seed: int, stack: ExitStack) -> Bot:
+def seat_bot(bot: str | Bot, seed: int, stack: ExitStack) -> Bot:
     """The bot meant; one that is made here is closed at the end."""
     return bot if isinstance(bot, Bot) else stack.enter_context(make_bot(bot, seed=seed))
 
 
-def _counter(progress: Progress | None, total: int) -> Callable[[int], None] | None:
+def counter(progress: Progress | None, total: int) -> Callable[[int], None] | None:
+    """What adds up matches played and tells `progress` of them, None where nobody asks."""
     if progress is None:
         return None
     done = 0
@@ -140,9 +140,14 @@ def _counter(progress: Progress | None, total: int) -> Callable[[int], None] | N
     return count
 
 
-def _keeper(folder: str | os.PathLike[str]) -> Callable[[Record], None]:
-    """What writes each record it is given to the next file of a folder, which it makes."""
+@contextmanager
+def _keeper(folder: str | os.PathLike[str]) -> Iterator[Callable[[Record], None]]:
+    """What writes each record it is given to the next file of a folder, which it makes.
+
+    Where play is broken off before the first record, no folder is left.
+    """
     path = Path(folder)
+    made = [one for one in (path, *path.parents) if not one.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
         is_free = next(path.iterdir(), None) is None
@@ -152,23 +157,27 @@ def _keeper(folder: str | os.PathLike[str]) -> Callable[[Record], None]:
         raise ValueError(
             f"records: {os.fspath(folder)!r} holds files already (allowed: a new or empty folder)"
         )
-    numbers = itertools.count()
+    count = 0
 
     def keep(record: Record) -> None:
-        name = path / f"{next(numbers):06d}.json"
+        nonlocal count
+        name = path / f"{count:06d}.json"
         try:
             write(record, name)
         except OSError as error:
             raise ValueError(f"records: {name} cannot be written: {error}") from None
+        count += 1
 
-    return keep
-
-
-def _check(field: str, value: Any, low: int, high: int) -> int:
-    number = whole_number(value)
-    if number is None or not low <= number <= high:
-        raise ValueError(f"{field}: {shown(value)} (allowed: a whole number from {low} to {high})")
-    return number
+    try:
+        yield keep
+    except BaseException as error:
+        if count:
+            error.add_note(f"{counted(count, 'record')} in {os.fspath(folder)!r}")
+        else:
+            with suppress(OSError):
+                for one in made:
+                    one.rmdir()
+        raise
 
 
 def _checked_formats(formats: Sequence[str]) -> tuple[str, ...]:
@@ -204,7 +213,7 @@ def mixed_lineups(num_bots: int, num_players: int, num_deals: int, seed: int) ->
     return lineups
 
 
-def _games(
+def games_of(
     num_bots: int,
     rules: Rules,
     num_deals: int,
@@ -230,7 +239,7 @@ def _games(
         yield MIXED, everybody, mixed_lineups(num_bots, num_players, num_deals, seed)
 
 
-def _rows_of(
+def rows_of(
     measured: Measured, format: str, names: list[str], formats: tuple[str, ...], only: str | None
 ) -> Iterator[Row]:
     """The rows that one pass of play gives; `only` those of this bot, mixed tables apart."""
@@ -247,7 +256,7 @@ def _rows_of(
 # --- from sums to rows ------------------------------------------------------------------------
 
 
-def _spread_sd(spread: Array) -> float:
+def spread_sd(spread: Array) -> float:
     """The standard deviation of a seat's points about the mean of its hand size."""
     number, total, squares = spread.astype(np.float64).T
     inside = squares - total * total / np.maximum(number, 1)
@@ -264,7 +273,7 @@ def _figures(moments: Array) -> tuple[Estimate, Estimate, Estimate, Estimate]:
 def _size_row(measured: Measured, bot: int, cards: int) -> SizeRow:
     points, hits, over, _ = _figures(measured.moments[bot, cards])
     rounds = int(measured.moments[bot, cards, 0, 1])
-    sd = _spread_sd(measured.spread[cards : cards + 1])
+    sd = spread_sd(measured.spread[cards : cards + 1])
     return SizeRow(cards, rounds, points, over, hits, sd)
 
 
@@ -274,7 +283,7 @@ def make_row(
     """The row of one bot of a format; `names` of all that sat in it."""
     totals = measured.moments[bot, 0]
     points, hits, over, wins = _figures(totals)
-    sd = _spread_sd(measured.spread)
+    sd = spread_sd(measured.spread)
     sizes = np.flatnonzero(measured.moments[bot, 1:, 0, 1])[::-1] + 1
     deals = int(totals[0, 0])
     matches = deals * measured.num_players

@@ -16,12 +16,13 @@ import functools
 import itertools
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 import numpy as np
 
+from judgement_env.arguments import choice, dtype_name, refuse, summed_chances, whole
 from judgement_env.batch_play import (
     begin_batch,
     first_foreign,
@@ -49,6 +50,8 @@ SHOWN = ("observation", "action_mask", "seat", "reward", "done")
 
 class BatchEnv:
     """N tables that are stepped together; what they show is read from the attributes.
+
+    Before the first `reset` all is 0, and every seat -1.
 
     observation: Array  # (N, D) float32 or uint8, what the seat to act sees
     action_mask: Array  # (N, 79) int8, 1 = legal for it
@@ -93,15 +96,15 @@ class BatchEnv:
         threads: blocks of tables played side by side; results are the same for any number.
         Raises ValueError naming the argument, its value and what is allowed.
         """
-        self.rules: tuple[Rules, ...] = _all_rules(rules)
-        self.num_tables = _count("num_tables", num_tables)
+        self.rules: tuple[Rules, ...] = all_rules(rules)
+        self.num_tables = whole("num_tables", num_tables, 1)
         self.num_players = max(r.num_players for r in self.rules)
         self.seed, self._keys = _all_keys(seed, self.num_tables)
-        self.episode = _choice("episode", episode, EPISODES)
-        self.dtype = np.dtype(_choice("dtype", dtype, DTYPES))
+        self.episode = choice("episode", episode, EPISODES)
+        self.dtype = np.dtype(dtype_name(dtype, DTYPES))
         self.skip_forced = bool(skip_forced)
         self.copy = bool(copy) and buffers is None
-        self.threads = min(_count("threads", threads), self.num_tables)
+        self.threads = min(whole("threads", threads, 1), self.num_tables)
         self.tables = new_tables(self.num_tables)
         self.tables["rules"] = np.arange(self.num_tables) % len(self.rules)
         if rules_of is not None:
@@ -402,30 +405,20 @@ def _all_keys(seed: Any, num_tables: int) -> tuple[Any, Array]:
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Return the threads that all batches of as many share; a batch holds none, so it pickles."""
-    return ThreadPoolExecutor(threads, "judgement-batch")
+    # What numpy warns of is a thread's own: uncompiled kernels wrap 64-bit hashes on purpose.
+    return ThreadPoolExecutor(threads, "judgement-batch", lambda: np.seterr(over="ignore"))
 
 
-def _count(name: str, value: Any) -> int:
-    count = whole_number(value)
-    if count is None or count < 1:
-        raise ValueError(f"{name}: {shown(value)} (allowed: a whole number from 1)")
-    return count
-
-
-def _all_rules(rules: RulesLike | Sequence[RulesLike]) -> tuple[Rules, ...]:
+def all_rules(rules: RulesLike | Sequence[RulesLike]) -> tuple[Rules, ...]:
+    """Return one set of rules or several of them; ValueError where there is none."""
     if isinstance(rules, str | os.PathLike | Rules | Mapping):
         return (make_rules(rules),)
+    if not isinstance(rules, Iterable):
+        refuse("rules", rules, "one set of rules or a sequence of them")
     made = tuple(make_rules(one) for one in rules)
     if not made:
         raise ValueError("rules: () (allowed: one set of rules or a sequence of them)")
     return made
-
-
-def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    text = str(np.dtype(value)) if name == "dtype" and not isinstance(value, str) else value
-    if text not in allowed:
-        raise ValueError(f"{name}: {value!r} (allowed: {', '.join(allowed)})")
-    return str(text)
 
 
 def round_chances(rules: Rules, weights: Any = None) -> Array:
@@ -433,18 +426,8 @@ def round_chances(rules: Rules, weights: Any = None) -> Array:
 
     Raises ValueError where `weights` are not one number from 0 for each round, or all 0.
     """
-    size = rules.num_rounds
-    row = np.ones(size) if weights is None else np.asarray(weights, np.float64)
-    is_row = row.ndim == 1 and len(row) >= size and bool(np.isfinite(row).all())
-    if not is_row or row.min() < 0 or row[size:].any() or not row.any():
-        raise ValueError(
-            f"round_weights: {row.tolist()} (allowed: {size} numbers from 0,"
-            " one a round of the schedule, not all 0)"
-        )
-    chances: Array = np.cumsum(row[:size]) / row.sum()
-    # Rounding must not let a draw fall past the last round that can be drawn.
-    chances[np.flatnonzero(row)[-1] :] = 1
-    return chances
+    each = "one a round of the schedule"
+    return summed_chances("round_weights", weights, rules.num_rounds, each, is_padded=True)
 
 
 def _all_chances(rules: tuple[Rules, ...], weights: Any) -> Array:

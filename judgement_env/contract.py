@@ -109,6 +109,8 @@ def hold(
     where it names none.
     """
     names = [check.name for check in checks]
+    if isinstance(skip, str):
+        raise ValueError(f"skip: {shown(skip)} (allowed: a list of names, [{shown(skip)}])")
     for name in skip:
         if name not in names:
             allowed = ", ".join(names)

@@ -29,10 +29,11 @@ import numpy as np
 from judgement_env import ENV_VERSION
 from judgement_env import record as records
 from judgement_env.cards import NUM_ACTIONS, is_bid, whole_number
+from judgement_env.files import whole_file
 from judgement_env.observation import ORACLE_SIZE, SIZE, layout_hash
 from judgement_env.record import Record
 from judgement_env.rules import Rules
-from judgement_env.scoring import shown
+from judgement_env.scoring import counted, shown
 from judgement_env.state import Array
 from judgement_env.table import Table
 
@@ -86,13 +87,14 @@ class Summary:
 
     def __str__(self) -> str:
         """The counts in a line or two."""
-        text = f"{self.decisions:,} decisions of {self.matches:,} matches in {self.files[0]}"
+        text = f"{counted(self.decisions, 'decision')} of {counted(self.matches, 'match')}"
+        text += f" in {self.files[0]}"
         if len(self.files) > 1:
             text += f" to {self.files[-1].name}, {len(self.files)} files"
         if self.unfinished_rounds:
-            text += f"; {self.unfinished_rounds} unfinished rounds left out"
+            text += f"; {counted(self.unfinished_rounds, 'unfinished round')} left out"
         if self.skipped:
-            text += f"; {len(self.skipped)} broken records left out"
+            text += f"; {counted(len(self.skipped), 'broken record')} left out"
         return text
 
 
@@ -315,7 +317,9 @@ class _Writer:
         names = self.files[0].name
         if len(self.files) > 1:
             names += f" to {self.files[-1].name}"
-        return f"{names} are whole ({self.written:,} decisions), the rest was not written"
+        is_or_are = "is" if len(self.files) == 1 else "are"
+        written = counted(self.written, "decision")
+        return f"{names} {is_or_are} whole ({written}), the rest was not written"
 
     def count_of_records(self) -> int:
         """Records read, those skipped too."""
@@ -364,7 +368,7 @@ class _Writer:
         if self._spool is None:
             skipped = f", {len(self.skipped)} of them broken" if self.skipped else ""
             raise DatasetError(
-                f"no decision in {self.count_of_records()} records{skipped}"
+                f"no decision in {counted(self.count_of_records(), 'record')}{skipped}"
                 + (f"; the first: {self.skipped[0]}" if self.skipped else "")
             )
         self._write(is_last=True)
@@ -410,26 +414,15 @@ class _Writer:
 
 def _write_npz(path: Path, spool: _Spool, meta: Mapping[str, Any]) -> None:
     """Write a shard as numpy.load reads it: whole under its name, or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with (
-            open(handle, "wb") as file,
-            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-        ):
-            with archive.open(f"{META}.npy", "w") as member:
-                np.lib.format.write_array(member, np.array(json.dumps(meta)), allow_pickle=False)
-            for field_name, waiting in spool.files.items():
-                with archive.open(f"{field_name}.npy", "w", force_zip64=True) as member:
-                    _copy_array(field_name, spool.count, waiting, member)
-        # A temporary file is private; a data set is as readable as other new files.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
+    with (
+        whole_file(path) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+    ):
+        with archive.open(f"{META}.npy", "w") as member:
+            np.lib.format.write_array(member, np.array(json.dumps(meta)), allow_pickle=False)
+        for field_name, waiting in spool.files.items():
+            with archive.open(f"{field_name}.npy", "w", force_zip64=True) as member:
+                _copy_array(field_name, spool.count, waiting, member)
 
 
 def _copy_array(name: str, count: int, waiting: IO[bytes], member: IO[bytes]) -> None:
@@ -492,7 +485,25 @@ def _escaped(text: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", text)
 
 
+def _other_file(path: Path) -> str | None:
+    """What a file is by its first bytes where it is not the archive that a data set is."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(64)
+    except OSError:
+        return None
+    if start.startswith(b"PK"):
+        return None
+    if not start:
+        return "empty"
+    if start.lstrip().startswith((b"{", b"[")):
+        return "JSON, as a record is, of which write_dataset makes a data set"
+    return "a single array" if start.startswith(b"\x93NUMPY") else "something else"
+
+
 def _read(path: Path) -> Shard:
+    if (other := _other_file(path)) is not None:
+        raise DatasetError(f"{path} is no data set, it is {other} (allowed: a .npz file)")
     try:
         with np.load(path, allow_pickle=False) as archive:
             meta = json.loads(str(archive[META]))

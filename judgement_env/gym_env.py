@@ -22,13 +22,15 @@ from gymnasium import logger, spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from judgement_env.batch import RulesLike
+from judgement_env.arguments import choice, refuse, whole
+from judgement_env.batch import RulesLike, check_seed
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.judgement_v0 import RENDER_MODES
 from judgement_env.observation import SIZE, as_float
 from judgement_env.record import Record
 from judgement_env.render import render
-from judgement_env.seat_batch import BotLike, SeatBatch, choice
+from judgement_env.scoring import shown
+from judgement_env.seat_batch import USUAL_OPPONENTS, BotLike, SeatBatch
 from judgement_env.state import Array
 from judgement_env.view import View
 
@@ -64,7 +66,7 @@ class JudgementEnv(gymnasium.Env[Array, np.int64]):
         self,
         rules: RulesLike = "kachuful",
         seat: int | None = None,
-        opponents: BotLike | Sequence[BotLike] = "heuristic",
+        opponents: BotLike | Sequence[BotLike] = USUAL_OPPONENTS,
         *,
         render_mode: str | None = None,
         illegal_action: str = "random",
@@ -76,7 +78,7 @@ class JudgementEnv(gymnasium.Env[Array, np.int64]):
         rules, seat, opponents, illegal_action and all other `options` (num_players, opponent_pool,
             reward, episode, dtype, skip_forced ...) are SeatBatch's.
         illegal_action: "random" here, for the tools around Gymnasium draw actions without a mask.
-        render_mode: None, "human" (prints) or "ansi" (text).
+        render_mode: None, "human" (prints at each reset and step) or "ansi" (text).
         info_record: the last info of an episode holds "record", the match as JSON text.
         Raises ValueError naming the argument, its value and what is allowed.
         """
@@ -101,7 +103,8 @@ class JudgementEnv(gymnasium.Env[Array, np.int64]):
         """Begin an episode: the first of the seed, or without one the next of the seed in use.
 
         The deals are those of judgement_v0 after the same resets. Raises ValueError for options
-        that deal by hand, which only judgement_v0 and Table do; other options are ignored.
+        that deal by hand, which only judgement_v0 and Table do; other options are ignored. A
+        closed environment is open again.
         """
         super().reset(seed=seed)
         _refuse_dealing(options)
@@ -109,23 +112,35 @@ class JudgementEnv(gymnasium.Env[Array, np.int64]):
             seed = int(self.np_random.integers(1 << 53))
         self.batch.reset(None if seed is None else [seed])
         self._has_seed = True
+        self._show_people()
         return self.batch.observation[0], self._info()
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Take the learner's action and play on to its next turn, or to the end of the episode.
 
-        The reward is all that the seat was given in between. Raises RuntimeError before `reset`
-        and after the end, TypeError for what is no integer, IllegalActionError where illegal
-        actions are to raise; nothing has changed then.
+        The reward is all that the seat was given in between. Raises RuntimeError before `reset`,
+        after the end and after `close`, TypeError for what is no integer, ValueError for an array
+        that is not one action, IllegalActionError where illegal actions are to raise; nothing has
+        changed then.
         """
-        self.batch.step(np.asarray([action]))
+        given = np.asarray(action)
+        if given.dtype.kind not in "iu":
+            raise TypeError(f"action: {shown(action)} (allowed: a whole number of any dtype)")
+        if given.shape != ():
+            raise ValueError(f"action: shape {given.shape} (allowed: a whole number, no array)")
+        self.batch.step(given[None])
         is_over = bool(self.batch.done[0])
         info = self._info()
         if is_over:
             info["totals"] = self.batch.totals[0]
             if self.info_record:
                 info["record"] = json.dumps(self.record())
+        self._show_people()
         return self.batch.observation[0], float(self.batch.reward[0]), is_over, False, info
+
+    def _show_people(self) -> None:
+        if self.render_mode == "human":
+            self.render()
 
     def _info(self) -> dict[str, Any]:
         info = {"action_mask": self.batch.action_mask[0], "seat": int(self.batch.seat[0])}
@@ -162,7 +177,10 @@ class JudgementEnv(gymnasium.Env[Array, np.int64]):
         return _shown(self.batch.view(0), self.render_mode)
 
     def close(self) -> None:
-        """Close the bots that were made from texts; a second call does nothing."""
+        """Close the bots that were made from texts; a second call does nothing.
+
+        What was shown can still be read, and `reset` opens the environment again.
+        """
         self.batch.close()
 
 
@@ -180,7 +198,7 @@ class JudgementVectorEnv(VectorEnv[Array, Array, Array]):
         num_envs: int = 1,
         rules: RulesLike = "kachuful",
         seat: int | None = None,
-        opponents: BotLike | Sequence[BotLike] = "heuristic",
+        opponents: BotLike | Sequence[BotLike] = USUAL_OPPONENTS,
         *,
         render_mode: str | None = None,
         illegal_action: str = "random",
@@ -199,11 +217,14 @@ class JudgementVectorEnv(VectorEnv[Array, Array, Array]):
         super().__init__()
         self.render_mode = _render_mode(render_mode)
         self.info_record = bool(info_record)
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        try:
+            self.autoreset_mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            refuse("autoreset_mode", autoreset_mode, ", ".join(mode.value for mode in MODES))
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.batch = SeatBatch(
             rules,
-            num_envs,
+            whole("num_envs", num_envs, 1),
             seat=seat,
             opponents=opponents,
             illegal_action=illegal_action,
@@ -232,18 +253,21 @@ class JudgementVectorEnv(VectorEnv[Array, Array, Array]):
         seeds = self._seeds(seed)
         where = _reset_mask(options, self.num_envs)
         if where is None:
+            self.closed = False
             self.batch.reset([None] * self.num_envs if seeds is None else seeds)
             where = np.ones(self.num_envs, np.bool_)
         else:
             self.batch.reset_tables(where, seeds)
         infos: dict[str, Any] = {}
         self._add_state(infos, where)
+        self._show_people()
         return self.batch.observation, infos
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None] | None:
-        if seed is None or isinstance(seed, Sequence | np.ndarray):
+        if seed is None or (isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str)):
             return seed
-        return [seed + i for i in range(self.num_envs)]
+        first = check_seed(seed)
+        return [first + i for i in range(self.num_envs)]
 
     def step(self, actions: Any) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Take the learner's action at every table; `actions` (N,) of any integer dtype.
@@ -269,8 +293,13 @@ class JudgementVectorEnv(VectorEnv[Array, Array, Array]):
             if self.info_record:
                 self._add(final, "record", self._final_records(), done)
         self._add_state(infos, np.ones(self.num_envs, np.bool_), is_same_step=is_same_step)
+        self._show_people()
         reward = batch.reward.astype(np.float64)
         return batch.observation, reward, done.copy(), np.zeros_like(done), infos
+
+    def _show_people(self) -> None:
+        if self.render_mode == "human":
+            self.render()
 
     def _add_state(
         self,
@@ -332,7 +361,7 @@ class JudgementVectorEnv(VectorEnv[Array, Array, Array]):
         return tuple(_shown(view, self.render_mode) for view in views)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Close the bots that were made from texts."""
+        """Close the bots that were made from texts; `reset` of all tables opens them again."""
         # Gymnasium before 1.3 also closes what could not be made.
         if hasattr(self, "batch"):
             self.batch.close()
@@ -354,6 +383,8 @@ def _shown(view: View, mode: str | None) -> str | None:
 
 
 def _refuse_dealing(options: Mapping[str, Any] | None) -> None:
+    if options is not None and not isinstance(options, Mapping):
+        refuse("options", options, "a dict, or None")
     for name in DEALING:
         if options and options.get(name) is not None:
             raise ValueError(

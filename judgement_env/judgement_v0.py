@@ -21,6 +21,7 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from judgement_env._jit import njit
+from judgement_env.arguments import choice, finite, refuse
 from judgement_env.batch import EPISODES, check_seed, round_chances
 from judgement_env.batch_play import ROUND_STREAM, draw_round, write_scaled
 from judgement_env.cards import NUM_ACTIONS, action_text, whole_number
@@ -142,7 +143,7 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
 
         rules: a preset's name, Rules, a dict, or the path of a YAML file.
         num_players: None = the rules' own, 4 for a preset's name.
-        render_mode: None, "human" (prints) or "ansi" (text).
+        render_mode: None, "human" (prints at each reset and step) or "ansi" (text).
         reward: "points" of each round, "relative" (own minus the mean of the others'), or "win"
             (a share of the win, at the end of the episode).
         episode: "match", or "round": one round of the schedule, drawn anew each time.
@@ -153,12 +154,12 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
         super().__init__()
         self.rules = make_rules(rules, num_players)
         if render_mode is not None:
-            _choice("render_mode", render_mode, RENDER_MODES)
+            choice("render_mode", render_mode, RENDER_MODES)
         self.render_mode = render_mode
-        self.reward = _choice("reward", reward, REWARDS)
-        self.episode = _choice("episode", episode, EPISODES)
-        self.illegal_action = _choice("illegal_action", illegal_action, ILLEGAL_ACTIONS)
-        self.illegal_reward = float(illegal_reward)
+        self.reward = choice("reward", reward, REWARDS)
+        self.episode = choice("episode", episode, EPISODES)
+        self.illegal_action = choice("illegal_action", illegal_action, ILLEGAL_ACTIONS)
+        self.illegal_reward = finite("illegal_reward", illegal_reward)
         self.possible_agents = [f"player_{seat}" for seat in range(self.rules.num_players)]
         self.agents: list[str] = []
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
@@ -175,6 +176,7 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
         self._seed: int | None = None
         self._match = 0
         self._table: Table | None = None
+        self._is_closed = False
 
     # Episodes.
 
@@ -183,8 +185,10 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
 
         `options` may hold `dealer`, `deals` and `turn_ups` as `Table` takes them and, in round
         episodes, `round` from 1; other keys are ignored. Raises ValueError naming what is wrong,
-        with the episode in progress left as it was.
+        with the episode in progress left as it was. A closed environment is open again.
         """
+        if options is not None and not isinstance(options, Mapping):
+            refuse("options", options, "a dict, or None")
         given = dict(options or {})
         if seed is None and self._seed is not None:
             seed, match = self._seed, self._match + 1
@@ -194,7 +198,9 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
         dealing = [given.get(name) for name in ("dealer", "deals", "turn_ups")]
         self._table = Table(rules, seed, *dealing, match=match)
         self._seed, self._match = seed, match
+        self._is_closed = False
         self._begin()
+        self._show_people()
 
     def _rules_of_episode(self, seed: int, match: int, number: Any) -> Rules:
         if self.episode == "match":
@@ -261,9 +267,11 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
         """Take the action of `agent_selection`: an integer, or None once its episode has ended.
 
         Raises IllegalActionError, with nothing changed, where illegal actions are to raise, and
-        in any case where the action is no integer.
+        in any case where the action is no integer; RuntimeError before `reset` and after `close`.
         """
         table = self._played
+        if self._is_closed:
+            raise RuntimeError("step: the environment is closed, call reset() to open it again")
         if not self.agents:
             raise RuntimeError("step: every agent is gone, call reset()")
         agent = self.agent_selection
@@ -282,6 +290,7 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
             is_illegal = True
             if self.illegal_action == "end":
                 self._end_by_illegal(agent)
+                self._show_people()
                 return
             is_settled = table.push(self._replacement(table))
         self._cumulative_rewards[agent] = 0.0
@@ -293,6 +302,11 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
             self._settle(table)
         if not self._is_ended:
             self._select()
+        self._show_people()
+
+    def _show_people(self) -> None:
+        if self.render_mode == "human":
+            self.render()
 
     def _refuse(self, action: Any) -> NoReturn:
         """Refuse what is no integer: None for a live agent, a float, text."""
@@ -354,16 +368,23 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
     def observe(self, agent: str) -> dict[str, Array]:
         """What this agent sees, at any time after reset; its mask is zero when it is not to act.
 
-        Changes nothing. Raises KeyError for an agent that is not of this environment.
+        Changes nothing. Raises ValueError for an agent that is not of this environment.
         """
         table = self._played
         scaled = np.empty(SIZE, np.float32)
         mask = np.zeros(NUM_ACTIONS, np.int8)
-        viewer = self._seats[agent]
+        viewer = self._seat_of(agent)
         see_row(table.rules_array, table.tables_array, viewer, self._raw, scaled, mask)
         if self._is_ended:
             mask[:] = 0
         return {"observation": scaled, "action_mask": mask}
+
+    def _seat_of(self, agent: str) -> int:
+        try:
+            return self._seats[agent]
+        except (KeyError, TypeError):
+            pass
+        refuse("agent", agent, ", ".join(self.possible_agents))
 
     def state(self) -> Array:
         """Everything about the position, hidden cards included, as `STATE_BLOCKS` lays it out.
@@ -383,10 +404,12 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """The space of an agent's observations, the same object each time."""
+        self._seat_of(agent)
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """The space of an agent's actions, the same object each time."""
+        self._seat_of(agent)
         return self.action_spaces[agent]
 
     def render(self, agent: str | None = None) -> str | None:
@@ -398,25 +421,23 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
         if self.render_mode is None:
             logger.warn("render: the environment was made without a render_mode")
             return None
-        seat = self._seats[self.agent_selection if agent is None else agent]
+        seat = self._seat_of(self.agent_selection if agent is None else agent)
         if self.render_mode == "ansi":
             return render(table.view(seat), color=False, symbols=True)
         print(render(table.view(seat)))
         return None
 
     def close(self) -> None:
-        """Release nothing: the environment holds no window, file or process."""
+        """End the play; what was shown can still be read, and `reset` opens the environment again.
+
+        It holds no window, file or process. A second call does nothing.
+        """
+        self._is_closed = True
 
 
 def round_rules(rules: Rules, index: int) -> Rules:
     """Return the rules of an episode of one round: `Rules.only_round`, the dealer drawn."""
     return rules.only_round(index).replace(first_dealer=None)
-
-
-def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name}: {value!r} (allowed: {', '.join(allowed)})")
-    return value
 
 
 def _bound(raw: int) -> Array:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
@@ -29,6 +28,7 @@ from judgement_env.cards import (
     trump_text,
     whole_number,
 )
+from judgement_env.files import whole_file
 from judgement_env.rules import MAX_PLAYERS, MAX_ROUNDS, MIN_PLAYERS, Rules
 from judgement_env.scoring import shown
 
@@ -94,20 +94,8 @@ def parse(text: str) -> Record:
 
 def write(record: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Write the record to a file, which is there whole or not at all."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(to_text(record))
-        # A temporary file is private; a record is as readable as other new files.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
+    with whole_file(path) as file:
+        file.write(to_text(record).encode())
 
 
 def read(path: str | os.PathLike[str]) -> Record:

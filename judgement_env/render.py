@@ -32,6 +32,7 @@ from judgement_env.cards import (
     rank_of,
     suit_of,
 )
+from judgement_env.scoring import counted
 from judgement_env.view import Trick, View
 
 RED: Final = "31"
@@ -122,7 +123,7 @@ def render(
 
 def heading(view: View, ink: Ink) -> str:
     """The round in a line: its place, cards, trump, dealer."""
-    size = f"{view.num_cards} card{'s' if view.num_cards != 1 else ''}"
+    size = counted(view.num_cards, "card")
     parts = [
         f"Round {view.round_index + 1} of {view.rules.num_rounds}: {size}",
         ink.trump(view.trump),
@@ -270,7 +271,7 @@ def render_round(
         raise ValueError(f"round: {number} (allowed: 1 to {len(rounds)}, the rounds of the record)")
     entry = rounds[number - 1]
     trump = NO_TRUMP if entry["trump"] is None else SUITS.index(entry["trump"])
-    size = f"{entry['cards']} card{'s' if entry['cards'] != 1 else ''}"
+    size = counted(entry["cards"], "card")
     parts = [f"Round {number}: {size}", ink.trump(trump)]
     if entry["turn_up"] is not None:
         parts[1] += f" (turned up: {ink.card(card_id(entry['turn_up']))})"

@@ -17,6 +17,7 @@ from judgement_env.narrate import Narrator, and_, ink_of, printable
 from judgement_env.record import Record
 from judgement_env.render import render_round
 from judgement_env.rules import Rules
+from judgement_env.scoring import counted
 from judgement_env.table import Table
 
 
@@ -72,7 +73,7 @@ def _check(name: str, value: int | None, low: int, high: int) -> None:
 
 def _summary(record: Record) -> str:
     rounds, settled = len(record["rounds"]), sum(e["points"] is not None for e in record["rounds"])
-    count = f"{rounds} round{'s' if rounds != 1 else ''}"
+    count = counted(rounds, "round")
     names = [record["players"][seat] for seat in record["winners"]]
     if names:
         return f"{count}, {len(record['players'])} players, won by {and_(names)}"

@@ -90,6 +90,12 @@ def shown(value: Any) -> str:
     return " ".join(reprlib.repr(list(value) if isinstance(value, tuple) else value).split())
 
 
+def counted(number: int, thing: str) -> str:
+    """How many of a thing: "1 record", "1,200 records", "2 matches"."""
+    ending = "" if number == 1 else "es" if thing.endswith("ch") else "s"
+    return f"{number:,} {thing}{ending}"
+
+
 def _whole_points(value: Any, where: str) -> int:
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         value = value.item()

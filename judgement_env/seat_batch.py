@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from judgement_env.arguments import choice, dtype_name, finite, refuse, summed_chances, whole
 from judgement_env.batch import (
     DTYPES,
     EPISODES,
@@ -34,7 +35,7 @@ from judgement_env.judgement_v0 import ILLEGAL_ACTIONS, REWARDS, round_rules
 from judgement_env.observation import SIZE
 from judgement_env.record import Record
 from judgement_env.rules import Rules, make_rules
-from judgement_env.scoring import shown
+from judgement_env.scoring import counted, shown
 from judgement_env.seat_play import (
     BY_ROWS,
     BY_VIEWS,
@@ -55,6 +56,14 @@ from judgement_env.view import View, match_sheet, packed
 
 BotLike = str | os.PathLike[str] | Bot
 
+
+class _Unsaid(str):
+    """A text that nobody gave: a default that can be told apart from the same text given."""
+
+
+# Who plays where neither `opponents` nor `opponent_pool` is given.
+USUAL_OPPONENTS = _Unsaid("heuristic")
+ONE_BOT = "a text for make_bot, or a Bot"
 AUTORESETS = ("same_step", "next_step", "disabled")
 
 
@@ -81,7 +90,7 @@ class SeatBatch:
         *,
         num_players: int | None = None,
         seat: int | None = None,
-        opponents: BotLike | Sequence[BotLike] = "heuristic",
+        opponents: BotLike | Sequence[BotLike] = USUAL_OPPONENTS,
         opponent_pool: Sequence[BotLike] | None = None,
         pool_weights: Any = None,
         reward: str = "points",
@@ -103,7 +112,7 @@ class SeatBatch:
         opponents: one bot (a text for `make_bot`, or a Bot) for all other seats, or one for each
             of them, in order of play after the learner.
         opponent_pool: bots of which each other seat draws one for each episode, by the table's
-            key, as likely as `pool_weights` say; `opponents` is not used then.
+            key, as likely as `pool_weights` say; instead of `opponents`.
         autoreset: "same_step" deals the next episode in the step that ends one, "next_step" in
             the step after it, which ignores the action there, "disabled" only in `reset_tables`.
         skip_forced: play the learner's decisions that leave no choice, but its first one in an
@@ -113,10 +122,10 @@ class SeatBatch:
         Raises ValueError naming the argument, its value and what is allowed.
         """
         self.rules: Rules = make_rules(rules, num_players)
-        self.num_tables = _whole("num_tables", num_tables, 1, None)
+        self.num_tables = whole("num_tables", num_tables, 1)
         self.num_players = self.rules.num_players
         self.seed = check_seed(seed)
-        self.dtype = np.dtype(choice("dtype", _dtype_name(dtype), DTYPES))
+        self.dtype = np.dtype(dtype_name(dtype, DTYPES))
         self.episode = choice("episode", episode, EPISODES)
         self.autoreset = choice("autoreset", autoreset, AUTORESETS)
         self.illegal_action = choice("illegal_action", illegal_action, ILLEGAL_ACTIONS)
@@ -127,10 +136,10 @@ class SeatBatch:
         plan["reward"] = REWARDS.index(choice("reward", reward, REWARDS))
         plan["is_round"] = episode == "round"
         plan["illegal_action"] = ILLEGAL_ACTIONS.index(illegal_action)
-        plan["illegal_reward"] = float(illegal_reward)
+        plan["illegal_reward"] = finite("illegal_reward", illegal_reward)
         plan["is_same_step"] = autoreset == "same_step"
         plan["is_skipping"] = bool(skip_forced)
-        plan["seat"] = NONE if seat is None else _whole("seat", seat, 0, self.num_players - 1)
+        plan["seat"] = NONE if seat is None else whole("seat", seat, 0, self.num_players - 1)
         if round_weights is not None and episode != "round":
             raise ValueError("round_weights: given with episode 'match' (allowed: with 'round')")
         self._chances = round_chances(self.rules, round_weights)
@@ -142,6 +151,11 @@ class SeatBatch:
             if pool_weights is not None:
                 raise ValueError("pool_weights: given without opponent_pool (allowed: with it)")
             self.set_opponents(opponents)
+        elif not isinstance(opponents, _Unsaid):
+            raise ValueError(
+                f"opponents: {shown(opponents)} with opponent_pool {shown(opponent_pool)}"
+                " (allowed: one of the two)"
+            )
         else:
             self.set_opponent_pool(opponent_pool, pool_weights)
 
@@ -208,15 +222,13 @@ class SeatBatch:
     def set_opponents(self, opponents: BotLike | Sequence[BotLike]) -> None:
         """Seat these bots, as the argument of the same name does, from each next episode on."""
         others = self.num_players - 1
+        allowed = f"one bot for all other seats, or {others}, one for each; a bot is {ONE_BOT}"
         if isinstance(opponents, str | os.PathLike | Bot):
             given = [opponents] * others
         else:
-            given = _listed("opponents", opponents)
+            given = _listed("opponents", opponents, allowed)
         if len(given) != others:
-            raise ValueError(
-                f"opponents: {len(given)} bots (allowed: one for all other seats,"
-                f" or {others}, one for each)"
-            )
+            raise ValueError(f"opponents: {counted(len(given), 'bot')} (allowed: {allowed})")
         self._use("opponents", given, np.zeros(0))
 
     def set_opponent_pool(self, pool: Sequence[BotLike], weights: Any = None) -> None:
@@ -224,10 +236,11 @@ class SeatBatch:
 
         `weights` says how likely each is, one number from 0 for each; all alike if None.
         """
-        given = _listed("opponent_pool", pool)
+        given = _listed("opponent_pool", pool, f"a sequence of bots; a bot is {ONE_BOT}")
         if not given:
             raise ValueError("opponent_pool: no bot (allowed: one or more)")
-        self._use("opponent_pool", given, _odds(weights, len(given)))
+        odds = summed_chances("pool_weights", weights, len(given), "one a bot")
+        self._use("opponent_pool", given, odds)
 
     def _use(self, name: str, given: list[Any], odds: Array) -> None:
         """Keep the bots that sit somewhere, and seat `given` in episodes to come."""
@@ -249,6 +262,7 @@ class SeatBatch:
         self._kinds: Array = np.array([_kind(bot) for bot in bots], np.int64)
         self._choices: Array = np.array([places[id(bot)] for bot in chosen], np.int64)
         self._odds = odds
+        self._seating = (name, given, odds)
         if not len(self._rounds) and (self._kinds == BY_VIEWS).any():
             self._keep_rounds(True)
 
@@ -256,7 +270,7 @@ class SeatBatch:
         if isinstance(given, Bot):
             return given
         if not isinstance(given, str | os.PathLike):
-            raise ValueError(f"{name}: {shown(given)} (allowed: a text for make_bot, or a Bot)")
+            refuse(name, given, ONE_BOT)
         text = os.fspath(given)
         if text not in self._made:
             try:
@@ -273,8 +287,9 @@ class SeatBatch:
         An int is the seed of all tables, as in BatchEnv; of N seeds, the i-th is that of table i
         alone, which then deals as judgement_v0 does after reset(seed=...). None, or one of N: the
         next match of the seed in use; at the first reset the constructor's, or a drawn one.
+        Closed tables are open again, bots that are texts made anew.
         """
-        self._need_open("reset")
+        self._open()
         if seed is None and not self._is_seeded:
             seed = self.seed
         is_seeded = np.zeros(self.num_tables, np.bool_)
@@ -295,7 +310,7 @@ class SeatBatch:
 
         `seeds` are as the sequence that `reset` takes; those of other tables are not used.
         """
-        self._need_begun("reset_tables")
+        self._need_open("reset_tables")
         chosen = np.asarray(mask)
         if chosen.dtype != np.bool_ or chosen.shape != (self.num_tables,):
             raise ValueError(
@@ -339,7 +354,7 @@ class SeatBatch:
         that is over (autoreset "disabled"); nothing has changed then. Where a bot breaks down or
         answers what is not legal its error is raised, and only `reset` goes on.
         """
-        self._need_begun("step")
+        self._need_open("step")
         chosen = self._checked(actions)
         over = np.zeros(0, np.int64)
         if self.autoreset != "same_step":
@@ -489,20 +504,30 @@ class SeatBatch:
         return self._round_rules[index], row
 
     def close(self) -> None:
-        """Close the bots that were made from texts; a second call does nothing."""
+        """Close the bots that were made from texts; a second call does nothing.
+
+        What is shown can still be read, `reset` opens the tables again.
+        """
         self._is_closed = True
         for bot in self._made.values():
             bot.close()
         self._made = {}
 
+    def _open(self) -> None:
+        """Seat the bots anew, those made from texts as new ones, where the tables are closed."""
+        if self._is_closed:
+            self._seats["bot"] = NONE
+            self._use(*self._seating)
+            self._is_closed = False
+
     # Checks.
 
     def _need_open(self, method: str) -> None:
+        self._need_begun(method)
         if self._is_closed:
-            raise RuntimeError(f"{method}: these tables are closed")
+            raise RuntimeError(f"{method}: these tables are closed, reset() opens them again")
 
     def _need_begun(self, method: str) -> None:
-        self._need_open(method)
         if not self._has_begun:
             raise RuntimeError(f"{method}: call reset() first")
 
@@ -511,7 +536,7 @@ class SeatBatch:
             raise RuntimeError(f"{method}: these tables were made with records=False")
 
     def _table(self, method: str, i: Any) -> int:
-        return _whole(f"{method}: table", i, 0, self.num_tables - 1)
+        return whole(f"{method}: table", i, 0, self.num_tables - 1)
 
     def _checked(self, actions: Any) -> Array:
         given = np.asarray(actions)
@@ -531,28 +556,9 @@ _RESULTS = ("reward", "done", "illegal", "terminal_observation", "totals")
 _ARRAYS = (*_RESULTS, "terminal_seat", "observation", "action_mask", "seat")
 
 
-def choice(name: str, value: Any, allowed: Sequence[str]) -> str:
-    """Return `value` if it is one of `allowed`; ValueError if not."""
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name}: {shown(value)} (allowed: {', '.join(allowed)})")
-    return value
-
-
-def _dtype_name(dtype: Any) -> Any:
-    return dtype if isinstance(dtype, str) else np.dtype(dtype).name
-
-
-def _whole(name: str, value: Any, low: int, high: int | None) -> int:
-    number = whole_number(value)
-    if number is None or number < low or (high is not None and number > high):
-        span = f"from {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name}: {shown(value)} (allowed: a whole number {span})")
-    return number
-
-
-def _listed(name: str, given: Any) -> list[Any]:
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        raise ValueError(f"{name}: {shown(given)} (allowed: a sequence of bots)")
+def _listed(name: str, given: Any, allowed: str) -> list[Any]:
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        refuse(name, given, allowed)
     return list(given)
 
 
@@ -563,17 +569,3 @@ def _kind(bot: Bot) -> int:
     if type(bot) is HeuristicBot:
         return HEURISTIC
     return BY_ROWS if bot.has_rows else BY_VIEWS
-
-
-def _odds(weights: Any, size: int) -> Array:
-    """Return the chances of `size` bots summed up, (size,) float64."""
-    row = np.ones(size) if weights is None else np.asarray(weights, np.float64)
-    is_row = row.shape == (size,) and bool(np.isfinite(row).all())
-    if not is_row or row.min() < 0 or not row.any():
-        raise ValueError(
-            f"pool_weights: {row.tolist()} (allowed: {size} numbers from 0, one a bot, not all 0)"
-        )
-    odds: Array = np.cumsum(row) / row.sum()
-    # Rounding must not let a draw fall past the last bot that can be drawn.
-    odds[np.flatnonzero(row)[-1] :] = 1
-    return odds

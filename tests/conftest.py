@@ -1,9 +1,11 @@
-"""Hypothesis profiles: `default` for every run, `soak` for a long search (`make soak`)."""
+"""Hypothesis profiles, `default` for every run and `soak` for a long search; common fixtures."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # The first example compiles kernels, so a deadline or a slow-data check would judge the compiler.
@@ -25,3 +27,18 @@ settings.register_profile(
     suppress_health_check=_SLOW,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture
+def one_thread() -> None:
+    """One thread of torch, as many processes share the machine, and the same draws each time."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(3)
+
+
+@pytest.fixture
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what is written by relative paths go to a new folder."""
+    monkeypatch.chdir(tmp_path)

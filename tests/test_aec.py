@@ -417,8 +417,27 @@ def test_rules_may_be_a_name_rules_a_dict_or_a_file(tmp_path: Any) -> None:
         ({"illegal_action": None}, "illegal_action: None (allowed: raise, random, end)"),
         ({"render_mode": "rgb_array"}, "render_mode: 'rgb_array' (allowed: human, ansi)"),
         ({"rules": "kachufool"}, "rules: 'kachufool'"),
+        ({"illegal_reward": "low"}, "illegal_reward: 'low' (allowed: a finite number)"),
+        ({"illegal_reward": float("inf")}, "illegal_reward: inf (allowed: a finite number)"),
     ],
 )
 def test_an_argument_out_of_range_is_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         judgement_v0.env(**arguments)
+
+
+@pytest.mark.parametrize("agent", ["player_4", 0, None, ["player_0"]])
+def test_an_agent_that_does_not_sit_there_is_named(agent: Any) -> None:
+    env = judgement_v0.raw_env("kachuful", render_mode="ansi")
+    env.reset(seed=1)
+    seats = r"\(allowed: player_0, player_1, player_2, player_3\)"
+    calls = [env.observe, env.observation_space, env.action_space, judgement_v0.env().action_space]
+    # Without an agent, render shows the view of the one to act.
+    for call in calls if agent is None else [*calls, env.render]:
+        with pytest.raises(ValueError, match=f"^agent: {re.escape(repr(agent))} {seats}$"):
+            call(agent)
+
+
+def test_options_that_are_no_dict_are_named() -> None:
+    with pytest.raises(ValueError, match=r"^options: 3 \(allowed: a dict, or None\)"):
+        judgement_v0.env().reset(options=3)

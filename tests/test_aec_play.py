@@ -244,11 +244,28 @@ def test_render_shows_the_acting_seat_or_another_and_no_hidden_card(
         texts[mode] = env.render()
         texts[mode + " 1"] = env.render("player_1")
     assert texts["human"] is None
-    assert capsys.readouterr().out.strip() == f"{texts['ansi']}\n{texts['ansi 1']}".strip()
+    # The reset has shown the acting seat's view by itself.
+    printed = "\n".join([texts["ansi"], texts["ansi"], texts["ansi 1"]])
+    assert capsys.readouterr().out.strip() == printed.strip()
     for key, own in (("ansi", "♣"), ("ansi 1", "♦")):
         shown = re.findall(r"[AK](?:[♣♦♥]|[CDH]\b)", texts[key])
         assert {card[1] for card in shown} <= {own, "CDH♣♦♥"["♣♦♥".index(own)]}
         assert len(set(shown)) >= 2
+
+
+@pytest.mark.parametrize("illegal_action", ["raise", "end"])
+def test_human_mode_shows_each_position_by_itself(
+    illegal_action: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = judgement_v0.raw_env("kachuful", render_mode="human", illegal_action=illegal_action)
+    twin = judgement_v0.raw_env("kachuful", render_mode="ansi", illegal_action=illegal_action)
+    for one in (env, twin):
+        one.reset(seed=1)
+    assert capsys.readouterr().out.strip() == str(twin.render()).strip()
+    for action in (53, 52) if illegal_action == "raise" else (53, 3):
+        for one in (env, twin):
+            one.step(action)
+        assert capsys.readouterr().out.strip() == str(twin.render()).strip()
 
 
 def test_render_without_a_mode_warns_and_shows_nothing() -> None:

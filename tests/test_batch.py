@@ -358,6 +358,8 @@ def test_round_weights_choose_the_rounds() -> None:
         ({"num_tables": 2.0}, "num_tables: 2.0 (allowed: a whole number from 1)"),
         ({"episode": "game"}, "episode: 'game' (allowed: match, round)"),
         ({"dtype": "float64"}, "dtype: 'float64' (allowed: float32, uint8)"),
+        ({"rules": 3}, "rules: 3 (allowed: one set of rules or a sequence of them)"),
+        ({"rules": None}, "rules: None (allowed: one set of rules or a sequence of them)"),
         ({"dtype": "no"}, "dtype: 'no' (allowed: float32, uint8)"),
         ({"rules": []}, "rules: () (allowed: one set of rules or a sequence of them)"),
         ({"round_weights": [1] * 7}, "round_weights: given with episode 'match'"),

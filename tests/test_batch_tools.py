@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -98,6 +101,30 @@ def test_an_illegal_action_in_a_late_block_changes_nothing_in_an_early_one() -> 
     with pytest.raises(ValueError, match="table 6, seat "):
         batch.step(actions)
     assert_same(before, shown(batch))
+
+
+def test_threads_say_nothing_where_kernels_are_not_compiled() -> None:
+    program = (
+        "from judgement_env import BatchEnv\n"
+        "batch = BatchEnv(num_tables=4, threads=2, dtype='uint8')\n"
+        "batch.reset()\n"
+        "for _ in range(3):\n"
+        "    batch.step(batch.action_mask.argmax(axis=1))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_before_the_first_reset_nothing_is_shown() -> None:
+    batch = BatchEnv(num_tables=2, oracle=True)
+    for name in ("observation", "action_mask", "reward", "done", "oracle"):
+        assert not getattr(batch, name).any()
+    assert batch.seat.tolist() == [-1, -1]
 
 
 def test_a_batch_with_threads_pickles_and_goes_on_alike() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -181,8 +182,8 @@ def test_rounds_that_were_not_finished_are_left_out(tmp_path: Path) -> None:
     half = match(rules, seed=4, decisions=15).record()
     summary = write_dataset([half], tmp_path / "out.npz")
     assert (summary.decisions, summary.unfinished_rounds) == (12, 1)
-    assert "1 unfinished rounds left out" in str(summary)
-    with pytest.raises(DatasetError, match="no decision in 1 records"):
+    assert "; 1 unfinished round left out" in str(summary)
+    with pytest.raises(DatasetError, match=r"no decision in 1 record\n"):
         write_dataset([match(rules, seed=4, decisions=3).record()], tmp_path / "none.npz")
     assert not (tmp_path / "none.npz").exists()
 
@@ -262,7 +263,7 @@ def test_broken_records_can_be_left_out_and_are_counted(files: list[Path], tmp_p
     good = [path for k, path in enumerate(files) if k not in (2, 3, 5)]
     again = list(rebuilt(list(read_dataset(tmp_path / "out.npz"))))
     assert again == [records.read(path) for path in good]
-    with pytest.raises(DatasetError, match="no decision in 1 records, 1 of them broken"):
+    with pytest.raises(DatasetError, match="no decision in 1 record, 1 of them broken"):
         write_dataset([files[2]], tmp_path / "none.npz", keep_going=True)
 
 
@@ -297,6 +298,17 @@ def test_a_file_that_is_no_data_set_is_refused(files: list[Path], tmp_path: Path
     path = tmp_path / "out.npz"
     write_dataset(files[:1], path)
     whole = path.read_bytes()
+    array = tmp_path / "array.npy"
+    np.save(array, np.zeros(3))
+    for content, words in (
+        (files[0].read_bytes(), r"it is JSON, as a record is, .* \(allowed: a .npz file\)"),
+        (array.read_bytes(), "it is a single array"),
+        (b"", "it is empty"),
+        (b"x" * 100, "it is something else"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(DatasetError, match=rf"out\.npz is no data set, {words}"):
+            list(read_dataset(path))
     for content in (b"", whole[: len(whole) // 2], b"x" * 100):
         path.write_bytes(content)
         with pytest.raises(DatasetError, match=r"out\.npz is no data set"):
@@ -379,7 +391,7 @@ def test_an_interruption_leaves_whole_files_and_says_which(
     assert main(words) == 130
     error = capsys.readouterr().err
     assert error.startswith("judgement dataset: interrupted; out-00000.npz")
-    assert "are whole" in error and error.count("\n") == 1
+    assert re.search("(is|are) whole", error) and error.count("\n") == 1
     left = [path for path in tmp_path.iterdir() if path.is_file()]
     assert left and all(len(list(read_dataset(path))[0]) == 20 for path in left)
 
@@ -406,6 +418,38 @@ def test_matches_of_the_arena_become_a_data_set(
     assert sum(map(len, read_dataset(out))) == 252
     assert main(["arena", "heuristic", "random", "--records", folder]) == 2
     assert "holds files already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_an_interrupted_arena_leaves_no_empty_folder_and_says_what_it_left(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = arena.play_format
+
+    def interrupted(*given: Any) -> Any:
+        *others, keep = given
+        kept = 0
+
+        def keep_some(record: Any) -> None:
+            nonlocal kept
+            if kept == number:
+                raise KeyboardInterrupt
+            keep(record)
+            kept += 1
+
+        return real(*others, keep_some)
+
+    monkeypatch.setattr(arena, "play_format", interrupted)
+    folder = tmp_path / "deep" / "records"
+    words = ["arena", "heuristic", "random", "--cards=2", "--matches=8", f"--records={folder}"]
+    assert main(words) == 130
+    error = capsys.readouterr().err
+    if number:
+        assert error == f"judgement arena: interrupted; 3 records in '{folder}'\n"
+        assert len(list(folder.iterdir())) == 3
+    else:
+        assert error == "judgement arena: interrupted\n"
+        assert not list(tmp_path.iterdir())
 
 
 def test_arena_records_are_the_same_however_matches_are_played(tmp_path: Path) -> None:
@@ -439,7 +483,7 @@ def test_the_command_says_what_is_broken(
     assert "nothing was written to" in error
     assert main(["dataset", str(files[0].parent), out, "--keep-going"]) == 0
     shown = capsys.readouterr()
-    assert shown.err.startswith("left out: ") and "1 broken records left out" in shown.out
+    assert shown.err.startswith("left out: ") and "; 1 broken record left out" in shown.out
 
 
 def test_nothing_but_the_result_is_printed_where_nobody_looks(

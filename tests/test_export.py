@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 import torch
 
-from judgement_env import ENV_VERSION, Rules, Table, judgement_v0, make_bot
+from judgement_env import ENV_VERSION, Rules, Table, files, judgement_v0, make_bot
 from judgement_env.bots.neural import NeuralBot
 from judgement_env.bots.policy import MAX_NONZERO, PolicyNetwork, write_inputs_of
 from judgement_env.cards import NUM_ACTIONS, NUM_CARDS
@@ -221,7 +221,7 @@ def test_a_failing_export_leaves_the_older_model(
     def fail(*arguments: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(export_module, broken, fail)
+    monkeypatch.setattr(files if broken == "swap" else export_module, broken, fail)
     with pytest.raises(OSError, match="No space left"):
         export(run, folder, matches=4)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
@@ -233,7 +233,7 @@ def test_the_older_model_comes_back_where_the_new_one_cannot_take_its_place(
 ) -> None:
     folder = copied(model, tmp_path)
     with pytest.raises(FileNotFoundError):
-        export_module.swap(tmp_path / "nothing", folder)
+        files.swap(tmp_path / "nothing", folder)
     assert card_of(folder)["name"] == "tiny"
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 

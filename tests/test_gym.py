@@ -125,10 +125,18 @@ def test_make_hands_on_every_option_and_names_a_wrong_one() -> None:
     for options, message in (
         ({"seat": 4}, r"seat: 4 \(allowed"),
         ({"opponents": "nobody"}, "opponents: bot: 'nobody'"),
-        ({"opponents": ["random"]}, "opponents: 1 bots"),
+        ({"opponents": ["random"]}, r"opponents: 1 bot \("),
+        ({"opponents": None}, r"opponents: None \(allowed: one bot for all other seats, or 3"),
+        ({"opponents": 3}, r"opponents: 3 \(allowed: one bot for all other seats, or 3"),
+        ({"opponents": "random", "opponent_pool": ["random"]}, "opponents: .* with opponent_pool"),
+        ({"num_players": 11}, r"num_players: 11 \(allowed: a whole number from 2 to 10\)"),
+        ({"num_players": 9}, "num_players: 9"),
+        ({"num_players": "5"}, "num_players: '5'"),
     ):
         with pytest.raises(ValueError, match=message):
             gymnasium.make(ID, **options)
+        with pytest.raises(ValueError, match=message):
+            gymnasium.make_vec(ID, num_envs=2, **options)
     with pytest.raises(ValueError, match="render_mode: 'rgb'"):
         JudgementEnv(render_mode="rgb")
     with pytest.raises(TypeError, match="colour"):
@@ -203,18 +211,28 @@ def test_misuse_is_named() -> None:
     with pytest.raises(ValueError, match="options: 'deals'"):
         env.reset(options={"deals": []})
     env.reset(seed=1, options={"unknown": 1})
-    for action in (None, 1.5, "AS", [1, 2]):
-        with pytest.raises((TypeError, ValueError), match="actions: "):
+    with pytest.raises(ValueError, match=r"^options: 'x' \(allowed: a dict, or None\)"):
+        env.reset(options="x")
+    for action, error, message in (
+        (None, TypeError, r"action: None \(allowed: a whole number of any dtype\)"),
+        (1.5, TypeError, "action: 1.5 "),
+        ("AS", TypeError, "action: 'AS' "),
+        (True, TypeError, "action: True "),
+        ([1, 2], ValueError, r"action: shape \(2,\) \(allowed: a whole number, no array\)"),
+        (np.array([52]), ValueError, r"action: shape \(1,\) "),
+    ):
+        with pytest.raises(error, match=f"^{message}"):
             env.step(action)
+    env.step(np.array(52, np.uint8))
     _, info = env.reset(seed=1)
     while info.get("totals") is None:
         info = env.step(np.int32(info["action_mask"].argmax()))[4]
     with pytest.raises(RuntimeError, match="the episode is over"):
         env.step(0)
+    env.reset()
     env.close()
-    env.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        env.reset()
+    with pytest.raises(RuntimeError, match="step: these tables are closed"):
+        env.step(0)
 
 
 def test_a_copy_goes_on_with_the_same_match() -> None:
@@ -262,6 +280,22 @@ def test_render_never_shows_a_hidden_card(preset: str, capsys: pytest.CaptureFix
             _, _, _, _, info = env.step(legal(info["action_mask"], rng))
         assert env.render() is None or "Won by" in env.render()
     assert texts >= 16
+
+
+@pytest.mark.parametrize("kind", [JudgementEnv, JudgementVectorEnv])
+def test_human_mode_shows_each_position_by_itself(
+    kind: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = {} if kind is JudgementEnv else {"num_envs": 2}
+    env = kind(**number, rules=SMALL, opponents="heuristic", render_mode="human")
+    twin = kind(**number, rules=SMALL, opponents="heuristic", render_mode="ansi")
+    info = [one.reset(seed=1)[1] for one in (env, twin)][0]
+    for _ in range(4):
+        shown = twin.render()
+        text = shown if isinstance(shown, str) else "\n".join(shown)
+        assert capsys.readouterr().out.split() == text.split()
+        actions = info["action_mask"].argmax(axis=-1)
+        info = [one.step(actions)[4] for one in (env, twin)][0]
 
 
 # --- N tables -----------------------------------------------------------------------------------
@@ -408,8 +442,14 @@ def test_misuse_of_the_vector_environment_is_named() -> None:
         mine.reset(seed=[1, 2])
     with pytest.raises(ValueError, match="options: 'dealer'"):
         mine.reset(options={"dealer": 1})
-    with pytest.raises(ValueError, match="Sometimes"):
+    with pytest.raises(ValueError, match="^autoreset_mode: 'Sometimes' .allowed: SameStep, NextS"):
         JudgementVectorEnv(3, SMALL, autoreset_mode="Sometimes")
+    for number in (0, "3", 2.0):
+        with pytest.raises(ValueError, match=r"^num_envs: .* \(allowed: a whole number from 1\)"):
+            JudgementVectorEnv(number, SMALL)
+    for seed in ("ab", 1.5, -1):
+        with pytest.raises(ValueError, match=f"^seed: {seed!r} .allowed: a whole number"):
+            mine.reset(seed=seed)
     mine.close()
     with pytest.raises(RuntimeError, match="closed"):
         mine.step(np.zeros(3, int))

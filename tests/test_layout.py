@@ -20,9 +20,11 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = (
     "judgement_env._jit",
     "judgement_env.cards",
+    "judgement_env.files",
     "judgement_env.scoring",
     "judgement_env.rules",
     "judgement_env.state",
+    "judgement_env.arguments",
     "judgement_env.engine",
     "judgement_env.observation",
     "judgement_env.record",
@@ -86,6 +88,7 @@ LAYERS = (
     "training.train",
     "training.export",
     "training.evaluate",
+    "training.exploit",
     "training.sb3_ppo",
 )
 PACKAGES = ("judgement_env", "training")

@@ -210,6 +210,23 @@ def test_a_wrong_option_is_named(options: dict[str, Any], message: str) -> None:
         MultiAgentJudgement(options)
 
 
+def test_a_closed_environment_refuses_a_step_and_is_open_again_after_a_reset() -> None:
+    env = MultiAgentJudgement({"rules": SMALL})
+    seen, _ = env.reset(seed=4)
+    env.close()
+    env.close()
+    record = env.record()
+    (agent,) = seen
+    action = int(seen[agent]["action_mask"].argmax())
+    with pytest.raises(RuntimeError, match=r"step: the environment is closed, call reset\(\)"):
+        env.step({agent: action})
+    assert env.record() == record
+    seen, _ = env.reset()
+    assert env.record()["match"] == record["match"] + 1
+    (agent,) = seen
+    env.step({agent: int(seen[agent]["action_mask"].argmax())})
+
+
 def test_a_step_out_of_turn_is_refused() -> None:
     env = MultiAgentJudgement({"rules": SMALL})
     with pytest.raises(RuntimeError, match="no episode has begun"):

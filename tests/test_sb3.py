@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import io
 import pickle
-import re
-import subprocess
-import sys
 import warnings
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -42,26 +37,11 @@ from judgement_env.integrations.sb3 import (
 )
 from judgement_env.observation import AT_HAND, SIZE
 from judgement_env.table import IllegalActionError
+from tests.libraries import SMALL, blocks_of, example, run_block, run_example
 
-ROOT = Path(__file__).resolve().parent.parent
-EXAMPLE = ROOT / "docs" / "examples" / "sb3_example.py"
-PAGE = (ROOT / "docs" / "sb3.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
-SMALL = Rules.preset("kachuful", num_players=3, cards=[2, 1])
+pytestmark = pytest.mark.usefixtures("one_thread")
+BLOCKS = blocks_of("sb3")
 RELU = {"activation_fn": nn.ReLU, "net_arch": [24, 16]}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
-def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("sb3_example", EXAMPLE)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def masked_ppo(env: JudgementVecEnv, **changes: Any) -> MaskablePPO:
@@ -283,8 +263,13 @@ def test_misuse_is_named() -> None:
             JudgementVecEnv(SMALL, **{name: "x"})
     with pytest.raises(ValueError, match="^dtype: 'uint8' with canonical"):
         JudgementVecEnv(SMALL, canonical=True, dtype="uint8")
-    with pytest.raises(ValueError, match="^reward_scale: 0"):
-        JudgementVecEnv(SMALL, reward_scale=0)
+    for scale in (0, -1, "a", None, float("nan"), float("inf"), np.ones(2), True):
+        with pytest.raises(ValueError, match=r"^reward_scale: .* \(allowed: a number above 0\)"):
+            JudgementVecEnv(SMALL, reward_scale=scale)
+    with pytest.raises(ValueError, match="^num_envs: 0 .allowed: a whole number from 1"):
+        JudgementVecEnv(SMALL, 0)
+    with pytest.raises(ValueError, match=r"^opponents: 'random' with opponent_pool \['heuristic'"):
+        JudgementVecEnv(SMALL, opponents="random", opponent_pool=["heuristic"])
     with pytest.raises(ValueError, match="^render_mode: 'rgb_array'"):
         JudgementVecEnv(SMALL, render_mode="rgb_array")
     for canonical in (False, True):
@@ -472,19 +457,14 @@ def test_both_loops_of_the_bench_learn() -> None:
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_a_block_of_the_page_runs(block: str, tmp_path: Path) -> None:
-    program = "import sys; sys.path.insert(0, '')\nimport torch; torch.set_num_threads(1)\n" + block
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_a_block_of_the_page_runs(block: str) -> None:
+    run_block(block)
 
 
 def test_the_example_runs(tmp_path: Path) -> None:
     options = ["--decisions=4096", "--matches=8", f"--export={tmp_path / 'mine'}"]
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLE), *options], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "points a round over random bots" in done.stdout
+    printed = run_example("sb3", *options)
+    assert "points a round over random bots" in printed
     assert {path.name for path in (tmp_path / "mine").iterdir()} == {
         "card.json",
         "policy.onnx",
@@ -495,7 +475,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_example_learns_to_beat_bots_that_play_at_random() -> None:
     rules = Rules.preset("kachuful", cards=[3])
-    model = example().train(rules, tables=128, decisions=60_000, opponents="random", seed=1)
+    model = example("sb3").train(rules, tables=128, decisions=60_000, opponents="random", seed=1)
     bots = [Sb3Bot(model), "random"]
     result = arena.compare(bots, rules, matches=2000, formats=["one-versus-field"])
     more = result.versus("sb3", "random").difference

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +25,7 @@ from judgement_env.bots.neural import NeuralBot
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.bots.simple import RandomBot
 from judgement_env.integrations.sb3 import JudgementVecEnv, Sb3Bot, policy_weights
+from tests.runs import StopAfter, copied, finished_run, metrics_of
 from training import sb3_ppo
 from training.checkpoint import load_checkpoint
 from training.config import Config
@@ -35,6 +34,7 @@ from training.export import actor_weights, export
 from training.sb3_ppo import Sb3Config, export_model, main, make_model, seat_opponents, train
 from training.train import train as train_train
 
+pytestmark = pytest.mark.usefixtures("in_a_folder_of_its_own")
 ROOT = Path(__file__).resolve().parent.parent
 # Four batches of 8 tables and 16 decisions.
 TINY = Sb3Config(
@@ -54,44 +54,10 @@ TINY = Sb3Config(
 )
 
 
-class StopAfter:
-    """Stands in for Ctrl-C: heard after some batches."""
-
-    def __init__(self) -> None:
-        self.left = 3
-
-    @property
-    def is_set(self) -> bool:
-        self.left -= 1
-        return self.left < 0
-
-    def close(self) -> None:
-        pass
-
-
-def metrics_of(folder: Path) -> list[dict[str, str]]:
-    with (folder / "metrics.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.fixture(autouse=True)
-def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that reached its limit."""
-    before, folder = Path.cwd(), tmp_path_factory.mktemp("finished")
-    os.chdir(folder)
-    try:
-        return train(TINY, command="python -m training.sb3_ppo own.yaml").absolute()
-    finally:
-        os.chdir(before)
-
-
-def copied(finished: Path) -> Path:
-    return Path(shutil.copytree(finished, Path("runs") / "tiny"))
+    return finished_run(train, TINY, "python -m training.sb3_ppo own.yaml", tmp_path_factory)
 
 
 # --- running ----------------------------------------------------------------------------------
@@ -126,6 +92,7 @@ def test_a_stopped_run_says_how_to_go_on_and_does(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(sb3_ppo, "Interrupt", StopAfter)
+        patch.setattr(StopAfter, "batches", 3)
         train(TINY)
     assert "training.sb3_ppo runs/tiny/config.yaml --resume" in capsys.readouterr().err
     before = load_checkpoint(Path("runs/tiny/checkpoint.pt"))
@@ -170,6 +137,9 @@ def test_misuse_is_one_line(capsys: pytest.CaptureFixture[str], finished: Path) 
         (["--workers=2"], "workers: no such field"),
         (["--rules=[kachuful, oh-hell]"], "rules: .* one set of rules"),
         (["--minibatch=4096", "--tables=8"], "minibatch: 4096 of batches of 256"),
+        (["--device=abacus"], "device: 'abacus': Expected one of cpu"),
+        (["--hidden=99999999999"], "hidden: \\(99999999999,\\), .*no such networks can be made"),
+        (["--hidden=[]"], "hidden: \\(\\) is not a list of widths"),
         (["--name=tiny"], "runs/tiny: holds a run already"),
         (["--name=tiny", "--resume"], "was started with"),
     ):
@@ -179,6 +149,34 @@ def test_misuse_is_one_line(capsys: pytest.CaptureFixture[str], finished: Path) 
         assert re.search(message, error), error
     assert main(["--help"]) == 0
     assert "--past_share=0.5" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("library", ["sb3_contrib", "tensorboard"])
+def test_without_its_libraries_it_explains_itself_and_says_which_extras_it_needs(
+    library: str,
+) -> None:
+    program = (
+        "import runpy, sys\n"
+        f"sys.modules[{library!r}] = None\n"
+        "runpy.run_module('training.sb3_ppo', run_name='__main__')\n"
+    )
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+
+    def call(option: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", program, option]
+        environment = {**os.environ, "PYTHONPATH": path}
+        return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+    helped = call("--help")
+    assert helped.returncode == 0 and "--past_share=0.5" in helped.stdout, helped.stderr
+    refused = call("--name=mine")
+    assert refused.returncode == 2, refused.stderr
+    assert re.fullmatch(
+        rf"training.sb3_ppo: needs more libraries \(.*{library}.*\);"
+        r" pip install 'judgement-env\[sb3,train\]'\n",
+        refused.stderr,
+    )
+    assert not Path("runs").exists()
 
 
 def test_past_selves_sit_in_the_share_of_seats_they_are_given() -> None:

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import pickle
-import re
-import subprocess
-import sys
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -32,32 +26,18 @@ from torch import nn
 from judgement_env import Rules, Table, arena, judgement_v0
 from judgement_env.bots import BotError
 from judgement_env.integrations.tianshou import MaskedLogits, PolicyBot, SeatVectorEnv, Values
-from judgement_env.observation import SIZE
 from judgement_env.table import IllegalActionError
+from tests.libraries import (
+    SMALL,
+    blocks_of,
+    example,
+    run_block,
+    run_example,
+    small_network,
+)
 
-ROOT = Path(__file__).resolve().parent.parent
-EXAMPLE = ROOT / "docs" / "examples" / "tianshou_example.py"
-PAGE = (ROOT / "docs" / "tianshou.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
-SMALL = Rules.preset("kachuful", num_players=3, cards=[2, 1])
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-    torch.manual_seed(3)
-
-
-def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("tianshou_example", EXAMPLE)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def small_network(outputs: int) -> nn.Module:
-    return nn.Sequential(nn.Linear(SIZE, 16), nn.Tanh(), nn.Linear(16, outputs))
+pytestmark = pytest.mark.usefixtures("one_thread")
+BLOCKS = blocks_of("tianshou")
 
 
 class Quality(nn.Module):
@@ -211,6 +191,32 @@ def test_equal_seeds_deal_alike_and_other_seeds_otherwise() -> None:
     assert np.array_equal(alike[0], alike[1]) and not np.array_equal(alike[0], alike[2])
 
 
+def hands(env: SeatVectorEnv) -> list[Any]:
+    return [env.batch.record(i)["rounds"][0]["hands"] for i in range(env.env_num)]
+
+
+def test_a_seed_deals_as_its_tables_and_a_list_as_the_aec_environment() -> None:
+    env = SeatVectorEnv(SMALL, 3, opponents="random", records=True)
+    collector = Collector(dqn(), env, VectorReplayBuffer(300, 3), exploration_noise=True)
+    as_tables = [Table(SMALL, 7, table=i).record()["rounds"][0]["hands"] for i in range(3)]
+    assert env.seed(np.int64(7)) == [7, 7, 7]
+    env.reset()
+    assert hands(env) == as_tables
+    env.reset()
+    assert hands(env) != as_tables
+    collector.reset(gym_reset_kwargs={"seed": 7})
+    assert hands(env) == as_tables
+    assert env.seed([7, 8, 9]) == [7, 8, 9]
+    collector.reset()
+    aec = judgement_v0.raw_env(SMALL)
+    for i, seed in enumerate((7, 8, 9)):
+        aec.reset(seed=seed)
+        assert hands(env)[i] == aec.record()["rounds"][0]["hands"]
+    # What `collect` is given would go to the reset after every end.
+    with pytest.raises(ValueError, match=r"^seed: 7 for some tables"):
+        collector.collect(n_step=300, gym_reset_kwargs={"seed": 7})
+
+
 def test_a_copied_or_pickled_env_goes_on_alike() -> None:
     env = SeatVectorEnv(SMALL, 3, seed=4, opponents="random")
     env.reset()
@@ -235,6 +241,8 @@ def test_misuse_is_named() -> None:
         (lambda: env.step([52], [2]), ValueError, r"^step: tables \[2\] \(allowed: 0 to 1"),
         (lambda: env.reset([1, 1]), ValueError, r"^reset: tables \[1, 1\]"),
         (lambda: env.reset([1], seed=3), ValueError, "^seed: 3 for some tables"),
+        (lambda: env.seed("seven"), ValueError, "^seed: 'seven'"),
+        (lambda: env.seed([1]), ValueError, "^seed: 1 seeds .allowed: one, or 2"),
         (lambda: env.step([52, 0]), IllegalActionError, "table 1"),
         (lambda: env.get_env_attr("rules"), AttributeError, "'rules' .*allowed: action_space"),
         (lambda: env.set_env_attr("rules", 1), AttributeError, "set_env_attr: 'rules'"),
@@ -305,11 +313,10 @@ def test_a_policy_as_a_bot_answers_views_and_rows_alike() -> None:
                 assert action in view.legal
                 assert action == bot.act_rows(table.rules_array, table.tables_array, rows)[0]
                 chances = bot.policy(view)
-                assert (chances is None) == (bot.name == "values")
-                if chances is not None:
-                    assert chances.sum() == pytest.approx(1)
-                    assert not chances[~view.action_mask().astype(bool)].any()
-                    assert action == chances.argmax()
+                assert chances.sum() == pytest.approx(1)
+                assert not chances[~view.action_mask().astype(bool)].any()
+                assert action == chances.argmax()
+                assert bot.name != "values" or chances[action] == 1
                 table.push(action)
 
 
@@ -375,23 +382,19 @@ def test_a_horizon_of_a_whole_match_makes_the_interleaved_returns_right() -> Non
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
 def test_a_block_of_the_page_runs(block: str) -> None:
-    done = subprocess.run([sys.executable, "-c", block], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run_block(block)
 
 
 def test_the_example_runs() -> None:
     options = ["--epochs=1", "--tables=16", "--matches=8"]
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLE), *options], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "points a round over random bots" in done.stdout
+    printed = run_example("tianshou", *options)
+    assert "points a round over random bots" in printed
 
 
 @pytest.mark.slow
 def test_the_example_learns_to_beat_bots_that_play_at_random() -> None:
     rules = Rules.preset("kachuful", cards=[3])
-    algorithm = example().train(rules, tables=64, epochs=3, opponents="random", seed=1)
+    algorithm = example("tianshou").train(rules, tables=64, epochs=3, opponents="random", seed=1)
     bots = [PolicyBot(algorithm), "random"]
     result = arena.compare(bots, rules, matches=2000, formats=["one-versus-field"])
     row = result.versus("tianshou", "random")

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import csv
 import dataclasses
 import os
 import random
 import re
 import resource
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +25,7 @@ from judgement_env.bots.simple import RandomBot
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.observation import SIZE, layout_hash
 from judgement_env.state import TABLE_RECORD
+from tests.runs import StopAfter, copied, finished_run, metrics_of
 from training import checkpoint as checkpoint_module
 from training import train as train_module
 from training.checkpoint import hold, load_checkpoint, save_checkpoint
@@ -35,6 +34,7 @@ from training.export import load_actor_network
 from training.log import Log
 from training.train import main, train
 
+pytestmark = pytest.mark.usefixtures("in_a_folder_of_its_own")
 ROOT = Path(__file__).parent.parent
 # Four batches of 8 tables and 16 decisions, one worker.
 TINY = Config(
@@ -52,23 +52,6 @@ TINY = Config(
 )
 
 
-class StopAfter:
-    """Stands in for Ctrl-C: heard after some batches."""
-
-    batches = 2
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    @property
-    def is_set(self) -> bool:
-        self.asked += 1
-        return self.asked > self.batches
-
-    def close(self) -> None:
-        pass
-
-
 def all_tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         return [value]
@@ -79,29 +62,10 @@ def all_tensors(value: Any) -> list[torch.Tensor]:
     return []
 
 
-def metrics_of(folder: Path) -> list[dict[str, str]]:
-    with (folder / "metrics.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.fixture(autouse=True)
-def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that reached its limit."""
-    before, folder = Path.cwd(), tmp_path_factory.mktemp("finished")
-    os.chdir(folder)
-    try:
-        return train(TINY, command="python -m training.train own.yaml").absolute()
-    finally:
-        os.chdir(before)
-
-
-def copied(finished: Path) -> Path:
-    return Path(shutil.copytree(finished, Path("runs") / "tiny"))
+    return finished_run(train, TINY, "python -m training.train own.yaml", tmp_path_factory)
 
 
 # --- going on ---------------------------------------------------------------------------------

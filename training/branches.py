@@ -8,7 +8,6 @@ critic leaves in a single round's result is gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from judgement_env.engine import apply_action, write_mask
 from judgement_env.observation import SIZE
 from judgement_env.state import Array, new_tables
 from training.rows import (
+    LogitsOf,
     Rows,
     new_rows,
     plain_action,
@@ -27,9 +27,6 @@ from training.rows import (
     sample_actions,
     write_decision,
 )
-
-# Logits (N, 79) float32 of the chosen rows.
-LogitsOf = Callable[[Rows, Array], Array]
 
 # Actions less likely than this are played out only in this share of the decisions.
 LEAST_LOG_CHANCE = float(np.log(0.002))
@@ -98,6 +95,7 @@ def choose_branches(rows: Rows, start: int, branches: Branches, uniform: Array) 
         count = 0
         for action in range(NUM_ACTIONS):
             is_tried = rows.mask[row, action] != 0 and branches.log_chances[row, action] >= least
+            is_tried = is_tried and rows.is_own[row]
             branches.is_tried[row, action] = is_tried
             branches.gain[row, action] = 0
             count += is_tried
@@ -125,7 +123,13 @@ def branch(tables: Array, rows: Rows, start: int, branches: Branches) -> int:
 
 @njit
 def play_branches(
-    rules: Array, branches: Branches, count: int, start: int, rel: float, num_rule_bot: int
+    rules: Array,
+    branches: Branches,
+    count: int,
+    start: int,
+    rel: float,
+    num_rule_bot: int,
+    has_field: bool,
 ) -> int:
     """Let each copy take its row's action and go on to its next real decision.
 
@@ -156,7 +160,9 @@ def play_branches(
             branches.table[kept] = i
             branches.seat[kept] = branches.seat[k]
             branches.tried[kept] = branches.tried[k]
-        write_decision(r, branches.tables[kept], raw, mask, branches.rows, kept)
+        t = branches.tables[kept]
+        write_decision(r, t, raw, mask, branches.rows, kept)
+        branches.rows.is_own[kept] = not has_field or t.seat == branches.seat[kept]
         kept += 1
     return kept
 
@@ -183,6 +189,7 @@ class Playouts:
         num_rows: int,
         relative: float,
         num_rule_bot: int,
+        has_field: bool,
         generator: np.random.Generator,
     ) -> None:
         """Make room; the arguments are those of the `Rollout` it belongs to."""
@@ -190,6 +197,7 @@ class Playouts:
         self.branches = new_branches(rules, num_tables, num_rows)
         self.relative = relative
         self.num_rule_bot = num_rule_bot
+        self.has_field = has_field
         self.generator = generator
 
     def run(
@@ -203,10 +211,9 @@ class Playouts:
         write_log_chances(logits, rows.mask, branches.log_chances, start)
         choose_branches(rows, start, branches, self.generator.random(len(tables)))
         count = branch(tables, rows, start, branches)
+        seating = (self.relative, self.num_rule_bot, self.has_field)
         while True:
-            count = play_branches(
-                self.rules, branches, count, start, self.relative, self.num_rule_bot
-            )
+            count = play_branches(self.rules, branches, count, start, *seating)
             if not count:
                 return
             logits = logits_of(branches.rows, np.arange(count))

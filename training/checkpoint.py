@@ -5,9 +5,7 @@ The file holds tensors, numbers and text only, so it loads without running code 
 
 from __future__ import annotations
 
-import os
 import subprocess
-import tempfile
 import warnings
 from pathlib import Path
 from typing import IO, Any
@@ -15,6 +13,7 @@ from typing import IO, Any
 import torch
 
 from judgement_env import ENV_VERSION, MODELS_SINCE
+from judgement_env.files import whole_file
 from judgement_env.observation import layout_hash
 
 try:
@@ -33,22 +32,14 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     Raises OSError naming the file where it cannot be written, a full disk for example.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    made_with = {"layout_hash": layout_hash(), "env_version": ENV_VERSION}
     try:
-        with os.fdopen(handle, "wb") as file:
-            made_with = {"layout_hash": layout_hash(), "env_version": ENV_VERSION}
+        with whole_file(path, is_lasting=True) as file:
             torch.save({"format": FORMAT, **made_with, **content}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError | RuntimeError):
-            raise OSError(
-                f"{path}: the checkpoint could not be written ({error});"
-                " what stood there is untouched"
-            ) from error
-        raise
+    except (OSError, RuntimeError) as error:
+        raise OSError(
+            f"{path}: the checkpoint could not be written ({error}); what stood there is untouched"
+        ) from error
 
 
 def hold(folder: Path) -> IO[str]:

@@ -76,6 +76,10 @@ class Config(RunConfig):
     # Where advantages come from: "critic" (generalised advantage estimation of the actions taken)
     # or "playouts" (every legal action played to the end of the round, no critic).
     advantages: str = "critic"
+    # A model folder whose policy the actor starts from; "" = random weights.
+    start: str = ""
+    # A model folder whose bot plays all seats but one, at tables without rule bots; "" = self-play.
+    field: str = ""
 
 
 Kind = TypeVar("Kind", bound=RunConfig)
@@ -218,7 +222,9 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), kind: Any 
         name = name.replace("-", "_")
         try:
             # A run may be called 7 or on; only the other fields are read as YAML.
-            values[name] = text if name in ("name", "device") else yaml.safe_load(text)
+            values[name] = (
+                text if name in ("name", "device", "start", "field") else yaml.safe_load(text)
+            )
         except (yaml.YAMLError, RecursionError) as error:
             raise ValueError(f"{option[:60]}: not YAML: {' '.join(str(error).split())}") from None
     return config_from(values, kind)

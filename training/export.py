@@ -13,9 +13,7 @@ import hashlib
 import json
 import logging
 import os
-import shutil
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -38,6 +36,7 @@ from judgement_env.bots.policy import (
 )
 from judgement_env.bots.simple import HeuristicBot
 from judgement_env.cards import NUM_ACTIONS, NUM_CARDS
+from judgement_env.files import whole_folder
 from judgement_env.observation import AT_GONE, AT_HAND, AT_TRUMP, SIZE, layout_hash
 from judgement_env.rules import Rules, make_rules
 from judgement_env.state import Array
@@ -243,9 +242,7 @@ def write_model(
     if folder.exists() and not (folder / CARD_FILE).is_file():
         if not folder.is_dir() or any(folder.iterdir()):
             raise ValueError(f"{folder}: holds something else than a model; choose another folder")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
+    with whole_folder(folder) as part:
         (part / WEIGHTS_FILE).write_bytes(save(weights))
         write_onnx(ExportedPolicy(weights), part / ONNX_FILE)
         for file in (WEIGHTS_FILE, ONNX_FILE):
@@ -255,26 +252,7 @@ def write_model(
         if matches:
             card["measured"] = measure(NeuralBot(part), make_rules(card["rules"][0]), matches)
             write_card(part, card)
-        part.chmod(0o755)
-        swap(part, folder)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
     return folder
-
-
-def swap(part: Path, folder: Path) -> None:
-    """Put `part` in the place of `folder`; where that fails, the old one comes back."""
-    old = part.with_name(part.name + ".old")
-    if folder.exists():
-        os.replace(folder, old)
-    try:
-        os.replace(part, folder)
-    except BaseException:
-        if old.exists():
-            os.replace(old, folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def write_card(folder: Path, card: dict[str, Any]) -> None:

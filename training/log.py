@@ -16,12 +16,13 @@ from training.rollout import Rollout
 class Log:
     """Writes metrics.csv, TensorBoard events and the progress line."""
 
-    def __init__(self, folder: Path, decisions: int = 0) -> None:
+    def __init__(self, folder: Path, decisions: int = 0, opponents: str = "rule bots") -> None:
         """Open the files, going on after `decisions`; later rows are of batches played again."""
         self.path = folder / "metrics.csv"
         keep_rows(self.path, decisions)
         self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=decisions + 1)
         self.is_terminal = sys.stderr.isatty()
+        self.opponents = opponents
         self.versus: dict[str, float] = {}
 
     def write(self, metrics: dict[str, float]) -> None:
@@ -42,8 +43,9 @@ class Log:
     def progress(self, metrics: dict[str, float], left: float, is_due: bool) -> None:
         """Show how the run stands: a live line on a terminal, else a line each evaluation."""
         versus = (
-            f"versus rule bots {metrics['versus_points']:+.2f} ±{metrics['versus_error']:.2f}"
-            f" points a round, {metrics['versus_made']:.0%} of bids made"
+            f"versus {self.opponents} {metrics['versus_points']:+.2f}"
+            f" ±{metrics['versus_error']:.2f} points a round,"
+            f" {metrics['versus_made']:.0%} of bids made"
         )
         if np.isnan(metrics["versus_points"]):
             versus = "not measured yet"

@@ -8,6 +8,7 @@ a GPU it is the dense product. Weights are (inputs, outputs), as `PolicyNetwork`
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from judgement_env._jit import njit
+from judgement_env.bots.neural import read_card, read_weights
 from judgement_env.bots.policy import CRITIC_SIZE, INPUT_SIZE, dense_inputs, sparse_layer
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.state import Array
@@ -120,3 +122,15 @@ def make_actor(hidden: Sequence[int]) -> Network:
 def make_critic(hidden: Sequence[int]) -> Network:
     """Return a value network that also sees every hand; for training only."""
     return Network(CRITIC_SIZE, hidden, 1, 1.0)
+
+
+def actor_of_model(folder: str | Path) -> Network:
+    """Return the policy network of a model folder, on the CPU.
+
+    Raises FileNotFoundError or ValueError saying what is missing, damaged or does not fit.
+    """
+    weights = read_weights(Path(folder), read_card(Path(folder)))
+    widths = [len(weights[f"layers.{k}.bias"]) for k in range(len(weights) // 2)]
+    actor = make_actor(widths[:-1])
+    actor.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    return actor

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+import torch
 import yaml
 
 from training.checkpoint import hold, load_checkpoint
@@ -37,6 +38,14 @@ class Interrupt:
         self.is_set = True
         print("\nstopping after this batch; once more to stop at once", file=sys.stderr)
         signal.signal(number, signal.default_int_handler)
+
+
+def check_device(device: str) -> None:
+    """Raise ValueError where torch has no such device here."""
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device: {device!r}: {str(error).splitlines()[0]}") from None
 
 
 def prepare(

@@ -32,6 +32,7 @@ from judgement_env.observation import ORACLE_SIZE, SIZE, encode_oracle
 from judgement_env.state import MAX_CARDS, MAX_SEATS, Array, RulesRecord, TableRecord, new_tables
 from training.branches import Playouts
 from training.rows import (
+    LogitsOf,
     Rows,
     new_rows,
     plain_action,
@@ -99,10 +100,12 @@ def observe_tables(
     tally: Tally,
     rel: float,
     num_rule_bot: int,
+    has_field: bool,
 ) -> None:
     """Bring every table to its next real decision and write it as row ``start + i``.
 
-    At the first `num_rule_bot` tables the rule bot plays all seats but one, the next each match.
+    At the first `num_rule_bot` tables the rule bot plays all seats but one, the next each match;
+    where there is a field, it does at the others.
     """
     raw = np.empty(SIZE, np.uint8)
     oracle = np.empty(ORACLE_SIZE, np.uint8)
@@ -124,6 +127,7 @@ def observe_tables(
             oracle, rows.places[row], rows.column[row], rows.value[row], rows.num_actor[row]
         )
         rows.seat[row] = t.seat
+        rows.is_own[row] = not has_field or t.seat == (i + t.match) % r.num_players
         rows.is_bid[row] = mask[BID_OFFSET:].any()
         rows.following[row] = NONE
         rows.is_last[row] = False
@@ -182,24 +186,34 @@ class Rollout:
         rel: float = 1.0,
         rule_bot_tables: float = 0.0,
         plays_out: bool = False,
+        field: LogitsOf | None = None,
     ) -> None:
         """Seat the tables.
 
         `seed` names deals and action draws, `rel` weighs the others' points in the reward,
         `rule_bot_tables` is the share of tables at which the rule bot plays all seats but one,
-        `plays_out` asks for the worth of the actions not taken, too (`self.playouts`).
+        `plays_out` asks for the worth of the actions not taken, too (`self.playouts`), `field`
+        plays all seats but one of the tables without rule bots and learns nothing.
         """
         self.rules = rules
         self.num_steps = num_steps
         self.relative = rel
+        self.field = field
         self.num_rule_bot = round(rule_bot_tables * num_tables)
         self.tables = new_tables(num_tables)
         self.generator = np.random.default_rng(seed)
         self.rows = new_rows(num_tables * num_steps)
         self.playouts: Playouts | None = None
         if plays_out:
-            room = (num_tables, num_tables * num_steps)
-            self.playouts = Playouts(rules, *room, rel, self.num_rule_bot, self.generator)
+            self.playouts = Playouts(
+                rules,
+                num_tables,
+                num_tables * num_steps,
+                rel,
+                self.num_rule_bot,
+                field is not None,
+                self.generator,
+            )
         self.tally = new_tally()
         self.inference_seconds = 0.0
         begin_tables(rules, self.tables, seed)
@@ -217,15 +231,18 @@ class Rollout:
         self.tally = new_tally()
         self.inference_seconds = 0.0
         common = (self.rules, self.tables, latest, self.rows)
+        seating = (self.tally, self.relative, self.num_rule_bot, self.field is not None)
 
         def timed(rows: Rows, which: Array) -> Any:
             before = time.perf_counter()
-            logits = logits_of(rows, which)
+            logits = (
+                logits_of(rows, which) if self.field is None else self.both(logits_of, rows, which)
+            )
             self.inference_seconds += time.perf_counter() - before
             return logits
 
         for start in range(0, num_tables * self.num_steps, num_tables):
-            observe_tables(*common, start, self.tally, self.relative, self.num_rule_bot)
+            observe_tables(*common, start, *seating)
             if is_imitating:
                 imitate_rule_bot(self.rules, self.tables, self.rows, start)
             else:
@@ -235,6 +252,16 @@ class Rollout:
                 sample_actions(logits, self.generator.random(num_tables), self.rows, start)
             act_tables(*common, start, self.tally, self.relative)
         return self.rows
+
+    def both(self, logits_of: LogitsOf, rows: Rows, which: Array) -> Array:
+        """Return the logits of the policy where it decides, of the field where that does."""
+        assert self.field is not None
+        logits = np.empty((len(which), NUM_ACTIONS), np.float32)
+        is_own = rows.is_own[which]
+        for part, of in ((is_own, logits_of), (~is_own, self.field)):
+            if part.any():
+                logits[part] = of(rows, which[part])
+        return logits
 
     def get_state(self) -> dict[str, Any]:
         """Return tables and generator, so that `set_state` continues the same play."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,10 +26,15 @@ class Rows(NamedTuple):
     action: Array  # (R,) int32
     log_chance: Array  # (R,) float32, log probability of the action when it was taken
     seat: Array  # (R,) int32, who decides
+    is_own: Array  # (R,) bool, the policy's decision; False: that of a field it plays against
     is_bid: Array  # (R,) bool
     following: Array  # (R,) int32, the seat's next decision in this round, -1 = none
     reward: Array  # (R,) float32, of the round, at the seat's last decision in it
     is_last: Array  # (R,) bool, the round was settled after this decision
+
+
+# Logits (N, 79) float32 of the chosen rows.
+LogitsOf = Callable[[Rows, Array], Array]
 
 
 def new_rows(size: int) -> Rows:
@@ -43,6 +49,7 @@ def new_rows(size: int) -> Rows:
         action=np.zeros(size, np.int32),
         log_chance=np.zeros(size, np.float32),
         seat=np.zeros(size, np.int32),
+        is_own=np.ones(size, np.bool_),
         is_bid=np.zeros(size, np.bool_),
         following=np.full(size, NONE, np.int32),
         reward=np.zeros(size, np.float32),

@@ -24,33 +24,41 @@ from judgement_env.bots import Bot, make_bot
 from judgement_env.bots.neural import NeuralBot
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.bots.simple import HeuristicBot
-from judgement_env.integrations.sb3 import (
-    JudgementVecEnv,
-    MaskablePPO,
-    policy_network,
-    policy_weights,
-)
 from judgement_env.rules import Rules, make_rules
 from judgement_env.state import Array
-
-# ruff: isort: split
-# After the import above, which names the extra where the library is missing.
-import numpy as np
-import torch
-from stable_baselines3.common.logger import Logger
-
-from training.checkpoint import commit, save_checkpoint
 from training.config import RunConfig, plain_rules, to_dict
-from training.export import write_model
-from training.log import Log, time_left
 from training.program import (
     Interrupt,
+    check_device,
     history,
     prepare,
     run,
     say_how_to_go_on,
     say_it_is_over,
 )
+
+# The program explains itself without the libraries, and then says which extras it lacks.
+MISSING = ""
+try:
+    import numpy as np
+    import torch
+    from stable_baselines3.common.logger import Logger
+
+    from judgement_env.integrations.sb3 import (
+        JudgementVecEnv,
+        MaskablePPO,
+        policy_network,
+        policy_weights,
+    )
+    from training.checkpoint import commit, save_checkpoint
+    from training.export import write_model
+    from training.log import Log, time_left
+except ImportError as error:
+    MISSING = (
+        f"needs more libraries ({error.__cause__ or error}); pip install 'judgement-env[sb3,train]'"
+    )
+    if __name__ != "__main__":
+        raise ImportError(f"training.sb3_ppo: {MISSING}") from error
 
 PROGRAM = "training.sb3_ppo"
 
@@ -114,26 +122,35 @@ def make_env(config: Sb3Config, rules: Rules, bots: list[Bot], tables: int) -> J
 
 
 def make_model(config: Sb3Config, env: JudgementVecEnv, seed: int) -> Any:
-    """Return MaskablePPO with the config's networks, whose weights `PolicyNetwork` can take."""
-    model = MaskablePPO(
-        "MlpPolicy",
-        env,
-        n_steps=config.steps,
-        batch_size=config.minibatch,
-        n_epochs=config.epochs,
-        gamma=1.0,
-        gae_lambda=config.gae_lambda,
-        clip_range=config.clip,
-        vf_coef=config.value_weight,
-        max_grad_norm=config.max_gradient,
-        stats_window_size=1000,
-        policy_kwargs={
-            "activation_fn": torch.nn.ReLU,
-            "net_arch": {"pi": list(config.hidden), "vf": list(config.critic_hidden)},
-        },
-        seed=seed,
-        device=config.device,
-    )
+    """Return MaskablePPO with the config's networks, whose weights `PolicyNetwork` can take.
+
+    Raises ValueError where there is no room for them.
+    """
+    try:
+        model = MaskablePPO(
+            "MlpPolicy",
+            env,
+            n_steps=config.steps,
+            batch_size=config.minibatch,
+            n_epochs=config.epochs,
+            gamma=1.0,
+            gae_lambda=config.gae_lambda,
+            clip_range=config.clip,
+            vf_coef=config.value_weight,
+            max_grad_norm=config.max_gradient,
+            stats_window_size=1000,
+            policy_kwargs={
+                "activation_fn": torch.nn.ReLU,
+                "net_arch": {"pi": list(config.hidden), "vf": list(config.critic_hidden)},
+            },
+            seed=seed,
+            device=config.device,
+        )
+    except RuntimeError as error:
+        raise ValueError(
+            f"hidden: {config.hidden}, critic_hidden: {config.critic_hidden}: no such networks can"
+            f" be made ({str(error).splitlines()[0]})"
+        ) from None
     # Without one of ours the library makes a folder for its log at every call of learn.
     model.set_logger(Logger(None, []))
     return model
@@ -154,6 +171,8 @@ def train(config: Sb3Config, resume: bool = False, command: str = "") -> Path:
 
     A run that goes on has the weights, the optimiser and the past selves of before, and new deals.
     """
+    if MISSING:
+        raise ValueError(MISSING)
     if isinstance(config.rules, list):
         raise ValueError(f"rules: {config.rules!r} (allowed: one set of rules)")
     if config.minibatch > config.tables * config.steps:
@@ -164,6 +183,7 @@ def train(config: Sb3Config, resume: bool = False, command: str = "") -> Path:
     plain, rules = plain_rules(config.rules)
     config = dataclasses.replace(config, rules=plain)
     torch.set_num_threads(1)
+    check_device(config.device)
     bots = opponents_of(config)
     env = make_env(config, rules, bots, config.tables)
     folder, saved, lock = prepare(config, resume, PROGRAM)

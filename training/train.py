@@ -19,7 +19,8 @@ explained            share of the variance of returns that the critic foresaw; n
 learning_rate, entropy_weight   the schedules' values
 made_C, points_C     share of bids made and points per round, rounds of C cards, all seats together
 zero_bids            share of bids that were 0
-versus_points        lead of the averaged policy over rule bots in all other seats, per round
+versus_points        lead of the averaged policy per round over rule bots, or the field's bot, in
+                     all other seats
 versus_error         half the 95 % interval of it
 versus_made          share of bids the averaged policy makes against them
 """
@@ -43,6 +44,7 @@ import numpy as np
 import torch
 
 from judgement_env.arena import one_versus_field
+from judgement_env.bots import Bot
 from judgement_env.bots.neural import NeuralBot
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.bots.simple import HeuristicBot
@@ -50,10 +52,10 @@ from judgement_env.state import pack_rules
 from training.checkpoint import commit, save_checkpoint
 from training.config import Config, resolve, to_dict
 from training.log import Log, self_play_metrics, time_left
-from training.model import Network, make_actor, make_critic
+from training.model import Network, actor_of_model, make_actor, make_critic
 from training.program import Interrupt, history, prepare, run, say_how_to_go_on, say_it_is_over
 from training.rollout import Rollout
-from training.rows import Rows
+from training.rows import LogitsOf, Rows
 from training.update import gradients, make_targets, update
 
 PROGRAM = "training.train"
@@ -62,6 +64,34 @@ PROGRAM = "training.train"
 def network_of(actor: Network) -> PolicyNetwork:
     """Return a trained actor as it plays without torch."""
     return PolicyNetwork({n: p.detach().cpu().numpy() for n, p in actor.named_parameters()})
+
+
+def first_actor(config: Config) -> Network:
+    """Return the policy a run begins with: random weights, or those of the model it starts from."""
+    torch.manual_seed(config.seed)
+    actor = make_actor(config.hidden)
+    if config.start:
+        model = actor_of_model(config.start)
+        widths = tuple(len(layer.bias) for layer in model.stack()[:-1])
+        if widths != config.hidden:
+            raise ValueError(
+                f"start: {config.start} has layers of {widths}, hidden {config.hidden}"
+            )
+        actor.load_state_dict(model.state_dict())
+    return actor.to(config.device)
+
+
+def frozen(folder: str, device: str) -> LogitsOf:
+    """Return the logits of a model that learns nothing and plays its likeliest actions."""
+    network = actor_of_model(folder).to(device)
+
+    def logits_of(rows: Rows, which: Any) -> Any:
+        with torch.no_grad():
+            logits = network(rows.column, rows.value, rows.num_actor, which)
+        # Far enough apart that a draw never takes another than the likeliest.
+        return 1000 * logits.cpu().numpy()
+
+    return logits_of
 
 
 def train(config: Config, resume: bool = False, command: str = "") -> Path:
@@ -74,9 +104,12 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device: {config.device!r}: {str(error).splitlines()[0]}") from None
     config, rules = resolve(config)
+    actor, field = first_actor(config), None
+    opponent: Bot = HeuristicBot()
+    if config.field:
+        field, opponent = frozen(config.field, config.device), NeuralBot(config.field)
     folder, saved, lock = prepare(config, resume, PROGRAM)
     torch.set_num_threads(1)
-    torch.manual_seed(config.seed)
     rollouts = [
         Rollout(
             pack_rules(rules),
@@ -86,10 +119,10 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
             rel=config.relative,
             rule_bot_tables=config.rule_bot_tables,
             plays_out=config.advantages == "playouts",
+            field=field,
         )
         for worker in range(config.workers)
     ]
-    actor = make_actor(config.hidden).to(config.device)
     critic = make_critic(config.critic_hidden).to(config.device)
     average = copy.deepcopy(actor)
     parameters = [*actor.parameters(), *critic.parameters()]
@@ -131,14 +164,14 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
 
     # Compile the kernels before the clock starts: it can take minutes, none of them training.
     plays_out = config.advantages == "playouts"
-    trial = Rollout(pack_rules(rules), 1, 8, 0, plays_out=plays_out)
+    trial = Rollout(pack_rules(rules), 1, 8, 0, plays_out=plays_out, field=field)
     trial.collect(logits_of)
     gradients(actor, critic, make_targets(critic, trial, config), np.arange(8), config, 0.0)
 
     evaluated = saved_at = seconds
     with (
         closing(Interrupt()) as interrupt,
-        closing(Log(folder, decisions)) as log,
+        closing(Log(folder, decisions, config.field or "rule bots")) as log,
         ThreadPoolExecutor(config.workers, "worker", torch.set_num_threads, (1,)) as pool,
     ):
         log.versus = {"versus_points": np.nan, "versus_error": np.nan, "versus_made": np.nan}
@@ -160,7 +193,8 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
             many = [is_imitating] * config.workers
             batch = list(pool.map(lambda r, i: r.collect(logits_of, i), rollouts, many))
             collected = time.perf_counter()
-            decisions += sum(len(rows.action) for rows in batch)
+            num_own = sum(int(rows.is_own.sum()) for rows in batch)
+            decisions += num_own
 
             # Advantages and gradient steps.
             targets = list(
@@ -175,14 +209,14 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
             ended = time.perf_counter()
             seconds += ended - started
 
-            # Evaluate the averaged policy against three rule bots.
+            # Evaluate the averaged policy against rule bots or the field.
             is_last = (config.decisions and decisions >= config.decisions) or (
                 config.minutes and seconds >= 60 * config.minutes
             )
             is_due = bool(is_last) or seconds - evaluated >= 60 * config.evaluate_every
             if is_due and config.evaluate_matches:
                 bot = NeuralBot.from_network(network_of(average))
-                row = one_versus_field(bot, HeuristicBot(), rules[0], config.evaluate_matches, 1)
+                row = one_versus_field(bot, opponent, rules[0], config.evaluate_matches, 1)
                 log.versus = {
                     "versus_points": row.difference,
                     "versus_error": (row.high - row.low) / 2,
@@ -196,7 +230,7 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
             metrics = {
                 "decisions": decisions,
                 "seconds": seconds,
-                "decisions_per_second": sum(len(rows.action) for rows in batch) / total,
+                "decisions_per_second": num_own / total,
                 "share_engine": (collected - started - inference) / total,
                 "share_inference": inference / total,
                 "share_learning": (ended - collected) / total,

@@ -78,7 +78,7 @@ def make_targets(
         advantage,
         is_complete,
     )
-    usable = np.flatnonzero(is_complete)
+    usable = np.flatnonzero(is_complete & rows.is_own)
     returns = advantage + value
     spread = float(returns[usable].var()) if len(usable) else 0.0
     missed = float((returns - value)[usable].var()) if len(usable) else 0.0

@@ -174,11 +174,7 @@ class ProcessBot(Bot):
         """Return what the program answers; BotError where it is not the action of this seat."""
         check_turn(view)
         sheet = view.to_dict()
-        if self._is_open and self._last is not None and not continues(self._last, sheet):
-            self._end(None)
-        if not self._is_open:
-            self._start(sheet, view.rules.num_players)
-        self._last = sheet
+        self._open(sheet)
         answer = self._ask({"type": "act", "view": sheet}, self._timeout)
         action = self._action(answer)
         if action not in view.legal:
@@ -186,6 +182,10 @@ class ProcessBot(Bot):
             words = action_text(action)
             self._fail(f"answered {words}, which seat {view.seat} may not do (legal: {legal})")
         return action
+
+    def start(self, view: View) -> None:
+        """Open the view's match now, which `act` does otherwise; BotError where it cannot be."""
+        self._open(view.to_dict())
 
     def match_over(self, record: dict[str, Any]) -> None:
         """Tell the program how the match ended, if it was asked in it."""
@@ -198,8 +198,17 @@ class ProcessBot(Bot):
             self._pipes.stop(GRACE)
             self._drop("was closed")
 
-    def _start(self, sheet: dict[str, Any], num_players: int) -> None:
+    def _open(self, sheet: dict[str, Any]) -> None:
+        """Start the match of a view where it is not the one that is open."""
+        if self._is_open and self._last is not None and not continues(self._last, sheet):
+            self._end(None)
+        if not self._is_open:
+            self._start(sheet)
+        self._last = sheet
+
+    def _start(self, sheet: dict[str, Any]) -> None:
         message = {"type": "start", "protocol": PROTOCOL, "rules": sheet["rules"]}
+        num_players = len(sheet["players"])
         answer = self._ask(message | {"num_players": num_players}, self._start_timeout)
         self._check_ok("start", answer)
         if isinstance(answer.get("name"), str) and answer["name"].strip():

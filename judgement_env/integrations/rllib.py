@@ -130,7 +130,7 @@ class MultiAgentJudgement(MultiAgentEnv):  # type: ignore[misc]
         """Take the action of the agent to act; return what the next one, or at the end all, see.
 
         Raises ValueError where `action_dict` is not of that agent alone, RuntimeError before
-        `reset` and after the end.
+        `reset`, after the end and after `close`.
         """
         agent = self._agent_to_act()
         if set(action_dict) != {agent}:
@@ -195,7 +195,7 @@ class MultiAgentJudgement(MultiAgentEnv):  # type: ignore[misc]
         return self.env.render()
 
     def close(self) -> None:
-        """Release nothing: the environment holds no window, file or process."""
+        """End the play; what was shown can still be read, and `reset` opens it again."""
         self.env.close()
 
 

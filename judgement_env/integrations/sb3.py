@@ -32,9 +32,10 @@ except ImportError as error:
         " pip install 'judgement-env[sb3]'"
     ) from error
 
+from judgement_env.arguments import choice, finite, whole
 from judgement_env.batch import RulesLike
-from judgement_env.bots.base import Bot, check_turn, one_hot
-from judgement_env.bots.neural import observe_rows
+from judgement_env.bots.base import one_hot
+from judgement_env.bots.neural import PolicyBot
 from judgement_env.bots.policy import (
     INPUT_COLUMN,
     INPUT_SIZE,
@@ -51,7 +52,7 @@ from judgement_env.gym_env import observation_space
 from judgement_env.judgement_v0 import RENDER_MODES
 from judgement_env.observation import SIZE, as_float
 from judgement_env.render import render
-from judgement_env.seat_batch import BotLike, SeatBatch, choice
+from judgement_env.seat_batch import BotLike, SeatBatch
 from judgement_env.state import Array
 from judgement_env.view import View
 
@@ -139,17 +140,16 @@ class JudgementVecEnv(VecEnv):
             raise ValueError(
                 f"dtype: {options['dtype']!r} with canonical=True (allowed: 'float32')"
             )
-        if not np.isfinite(reward_scale) or reward_scale <= 0:
-            raise ValueError(f"reward_scale: {reward_scale} (allowed: a number above 0)")
+        scale = finite("reward_scale", reward_scale, above=0)
         if render_mode is not None:
             choice("render_mode", render_mode, RENDER_MODES)
             options.setdefault("records", True)
         if canonical:
             # Raw observations are inputs of the encoding here, and nobody else sees them.
             options |= {"dtype": "uint8", "copy": False}
-        self.batch = SeatBatch(rules, num_envs, seed, **options)
+        self.batch = SeatBatch(rules, whole("num_envs", num_envs, 1), seed, **options)
         self.canonical = bool(canonical)
-        self.reward_scale = float(reward_scale)
+        self.reward_scale = scale
         self.render_mode = render_mode
         space = canonical_space() if canonical else observation_space(self.batch.dtype)
         super().__init__(self.batch.num_tables, space, spaces.Discrete(NUM_ACTIONS))
@@ -285,7 +285,10 @@ class JudgementVecEnv(VecEnv):
         return render(self.batch.view(i), color=False, symbols=True)
 
     def close(self) -> None:
-        """Close the bots that were made from texts; a second call does nothing."""
+        """Close the bots that were made from texts; a second call does nothing.
+
+        What was shown can still be read, and `reset` opens the tables again.
+        """
         self.batch.close()
 
     # What the library asks of the environments by name.
@@ -358,13 +361,11 @@ def _policy_of(model: Any) -> Any:
     return policy
 
 
-class Sb3Bot(Bot):
+class Sb3Bot(PolicyBot):
     """Plays a model of MaskablePPO, PPO, A2C or DQN: its best legal action, or one it draws.
 
     It needs the library; `policy_network` makes a bot that does not.
     """
-
-    has_rows = True
 
     def __init__(
         self, model: Any, name: str = "sb3", *, greedy: bool = True, seed: int | None = 0
@@ -394,11 +395,7 @@ class Sb3Bot(Bot):
         found: Array = scores.cpu().numpy()
         return found
 
-    def policy_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
-        """Return the probabilities (B, 79) of the seats to act of ``tables[rows]``."""
-        raw = np.empty((len(rows), SIZE), np.uint8)
-        masks = np.empty((len(rows), NUM_ACTIONS), np.int8)
-        observe_rows(rules, tables, rows, raw, masks)
+    def chances(self, raw: Array, masks: Array) -> Array:
         if self.is_canonical:
             inputs, masks, places = in_canonical_suits(raw, masks)
         else:
@@ -411,24 +408,6 @@ class Sb3Bot(Bot):
         else:
             chances = masked_softmax(scores, masks)
         return in_plain_suits(chances, places) if self.is_canonical else chances
-
-    def act_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
-        chances = self.policy_rows(rules, tables, rows)
-        if self.greedy:
-            best: Array = chances.argmax(axis=1)
-            return best
-        # Where a number from 0 to the sum falls among the sums up to each action.
-        sums = chances.cumsum(axis=1)
-        drawn = (1 - self.generator.random(len(rows))) * sums[:, -1]
-        actions: Array = (sums >= drawn[:, None]).argmax(axis=1)
-        return actions
-
-    def policy(self, view: View) -> Array:
-        """The probabilities (79,) of the view's seat, which must be the seat to act."""
-        check_turn(view)
-        rows = np.zeros(1, np.int64)
-        chances: Array = self.policy_rows(view.rules_array, view.tables_array, rows)[0]
-        return chances
 
 
 # --- models as the project's own networks -----------------------------------------------------

@@ -30,14 +30,13 @@ except ImportError as error:
     ) from error
 
 from judgement_env.batch import RulesLike, check_seed
-from judgement_env.bots.base import Bot, BotError, check_turn
-from judgement_env.bots.neural import observe_rows
+from judgement_env.bots import neural
+from judgement_env.bots.base import BotError
 from judgement_env.cards import NUM_ACTIONS, action_text
 from judgement_env.observation import OFFSET, SCALE, SIZE, as_float
 from judgement_env.render import render
 from judgement_env.seat_batch import SeatBatch
 from judgement_env.state import Array
-from judgement_env.view import View
 
 METADATA: dict[str, Any] = {"name": "judgement_v0", "render_modes": ["ansi"]}
 
@@ -111,15 +110,27 @@ class SeatVectorEnv(BaseVectorEnv):
         self._space = spaces.Dict({"obs": values, "mask": spaces.MultiBinary(NUM_ACTIONS)})
 
     def seed(self, seed: int | Sequence[int | None] | None = None) -> list[Any]:
-        """Name the deals from the next reset of all tables on, as `SeatBatch.reset` takes them."""
-        self._seed = check_seed(seed) if seed is None or isinstance(seed, int) else list(seed)
-        one = self._seed
-        return list(one) if isinstance(one, list) else [one] * self.env_num
+        """Name the deals from the next reset of all tables on, as `SeatBatch.reset` takes them.
+
+        Table i deals as table i of one seed, and of a list as judgement_v0 after reset(seed=...)
+        with its i-th. Returns the seed of each table.
+        """
+        if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
+            seeds = [None if one is None else check_seed(one) for one in seed]
+            if len(seeds) != self.env_num:
+                raise ValueError(
+                    f"seed: {len(seeds)} seeds (allowed: one, or {self.env_num}, one a table)"
+                )
+            self._seed = seeds
+            return list(seeds)
+        self._seed = check_seed(seed)
+        return [self._seed] * self.env_num
 
     def reset(self, env_id: Any = None, **kwargs: Any) -> tuple[Any, Array]:
         """Begin an episode at every table, or at those named; return what is seen and the infos.
 
-        seed: as in `seed`, for a reset of all tables only. options: taken and not used.
+        seed: as in `seed`, for a reset of all tables only. options: taken and not used. A reset of
+        all tables opens them again after `close`.
         """
         rows = self._rows("reset", env_id)
         if kwargs.get("seed") is not None:
@@ -129,10 +140,12 @@ class SeatVectorEnv(BaseVectorEnv):
                     " seed() names the deals of a training run)"
                 )
             self.seed(kwargs["seed"])
-        if not self._has_begun or (self._seed is not None and env_id is None):
+        is_anew = self._seed is not None or self.is_closed
+        if not self._has_begun or (is_anew and env_id is None):
             self.batch.reset(self._seed)
             self._seed = None
             self._has_begun = True
+            self.is_closed = False
         else:
             wanted = np.zeros(self.env_num, np.bool_)
             # The step that ended an episode has dealt the next one.
@@ -227,6 +240,7 @@ class SeatVectorEnv(BaseVectorEnv):
         return [render(self.batch.view(i), color=False) for i in range(self.env_num)]
 
     def close(self) -> None:
+        """Close the bots that were made from texts; a second call does nothing."""
         self.batch.close()
         self.is_closed = True
 
@@ -271,12 +285,12 @@ class Values(nn.Module):
 # --- bots -------------------------------------------------------------------------------------
 
 
-class PolicyBot(Bot):
+class PolicyBot(neural.PolicyBot):
     """Plays a Tianshou policy: its best action, or one drawn where it draws (``greedy=False``)."""
 
-    has_rows = True
-
-    def __init__(self, policy: Any, name: str = "tianshou", *, greedy: bool = True) -> None:
+    def __init__(
+        self, policy: Any, name: str = "tianshou", *, greedy: bool = True, seed: int | None = 0
+    ) -> None:
         """Play a policy, or an algorithm's; it is not copied, so training it changes the bot.
 
         Raises TypeError for anything else.
@@ -289,34 +303,22 @@ class PolicyBot(Bot):
         self.name = name
         self.network = policy
         self.greedy = greedy
+        self.generator = np.random.default_rng(seed)
 
-    def _answer(self, rules: Array, tables: Array, rows: Array) -> tuple[Any, Array]:
-        raw = np.empty((len(rows), SIZE), np.uint8)
-        masks = np.empty((len(rows), NUM_ACTIONS), np.int8)
-        observe_rows(rules, tables, rows, raw, masks)
+    def chances(self, raw: Array, masks: Array) -> Array:
         seen = Batch(obs=as_float(raw), mask=masks.view(np.bool_))
         with torch.no_grad():
-            return self.network(Batch(obs=seen, info=Batch())), masks
-
-    def act_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
-        answer, masks = self._answer(rules, tables, rows)
-        chosen = answer.act
-        if self.greedy and answer.get("dist") is not None:
-            chosen = answer.dist.mode
-        actions = np.asarray(torch.as_tensor(chosen).cpu(), np.int64)
-        refused = np.flatnonzero(masks[np.arange(len(rows)), actions] == 0)
-        if len(refused):
+            answer = self.network(Batch(obs=seen, info=Batch()))
+        if answer.get("dist") is not None:
+            chances = answer.dist.probs
+        else:
+            chances = nn.functional.one_hot(torch.as_tensor(answer.act).long(), NUM_ACTIONS)
+        found: Array = chances.double().cpu().numpy()
+        illegal = np.where(masks == 0, found, 0)
+        if illegal.any():
+            action = int(illegal.max(axis=0).argmax())
             raise BotError(
-                f"bot {self.name!r}: {action_text(int(actions[refused[0]]))} is not legal; its"
-                " network does not read the mask (allowed: the DQN family, or MaskedLogits)"
+                f"bot {self.name!r}: {action_text(action)} is not legal; its network does not read"
+                " the mask (allowed: the DQN family, or MaskedLogits)"
             )
-        return actions
-
-    def policy(self, view: View) -> Array | None:
-        """The probabilities (79,) the policy draws from, None of one that draws from none."""
-        check_turn(view)
-        answer, _ = self._answer(view.rules_array, view.tables_array, np.zeros(1, np.int64))
-        if answer.get("dist") is None:
-            return None
-        chances: Array = answer.dist.probs[0].double().cpu().numpy()
-        return chances
+        return found

@@ -30,12 +30,10 @@ except ImportError as error:
     ) from error
 
 from judgement_env.batch import BatchEnv, RulesLike, check_seed
-from judgement_env.bots.base import Bot, check_turn
-from judgement_env.bots.neural import observe_rows
+from judgement_env.bots.neural import PolicyBot
 from judgement_env.cards import NONE, NUM_ACTIONS
 from judgement_env.observation import OFFSET, ORACLE_SIZE, SCALE, SIZE, as_float
 from judgement_env.state import Array
-from judgement_env.view import View
 
 # --- the environment --------------------------------------------------------------------------
 
@@ -78,6 +76,7 @@ class JudgementEnv(EnvBase):  # type: ignore[misc]
         self._has_oracle = bool(options.get("oracle", False))
         self._seed = batch.seed
         self._has_begun = False
+        self._is_open = False
         # (N,) bool: the episode is over, and the next one lies dealt in the batch.
         self._is_over: Array = np.zeros(batch.num_tables, np.bool_)
         self._make_specs()
@@ -112,8 +111,14 @@ class JudgementEnv(EnvBase):  # type: ignore[misc]
         self._seed = check_seed(seed)
         self._has_begun = False
 
+    def close(self, *, raise_if_closed: bool = True) -> None:
+        """End the play; a reset opens the tables again. A second call does nothing."""
+        super().close(raise_if_closed=raise_if_closed)
+        self._is_open = False
+
     def _reset(self, tensordict: TensorDictBase | None = None, **kwargs: Any) -> TensorDictBase:
         """Begin an episode at the tables whose "_reset" is True, at all of them without one."""
+        self._is_open = True
         if not self._has_begun:
             self.batch.reset(seed=self._seed)
             self._has_begun = True
@@ -138,9 +143,10 @@ class JudgementEnv(EnvBase):  # type: ignore[misc]
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Take an action at every table, or at those whose "_step" is True.
 
-        Raises IllegalActionError for an illegal action, RuntimeError where the episode is over.
+        Raises IllegalActionError for an illegal action, RuntimeError where the episode is over,
+        before the first reset and after `close`.
         """
-        if not self._has_begun:
+        if not self._is_open:
             raise RuntimeError("step: call reset() first")
         wanted = tensordict.get("_step", None)
         rows = np.ones(self.batch.num_tables, np.bool_)
@@ -273,15 +279,15 @@ def masked_actor(network: nn.Module) -> ProbabilisticActor:
     )
 
 
-class ActorBot(Bot):
+class ActorBot(PolicyBot):
     """Plays a TorchRL actor that reads "observation" (float32) and "action_mask".
 
-    `greedy` takes its likeliest action (of a value-based actor, the best), otherwise it draws.
+    `greedy` takes its likeliest action, otherwise it draws; a value-based actor has but the best.
     """
 
-    has_rows = True
-
-    def __init__(self, actor: Any, name: str = "torchrl", *, greedy: bool = True) -> None:
+    def __init__(
+        self, actor: Any, name: str = "torchrl", *, greedy: bool = True, seed: int | None = 0
+    ) -> None:
         """Play `actor`, on the device it is on; it is not copied, so training it changes the bot.
 
         Raises TypeError for something that does not read an observation and write an action.
@@ -295,33 +301,21 @@ class ActorBot(Bot):
         self.name = name
         self.actor = actor
         self.greedy = greedy
+        self.generator = np.random.default_rng(seed)
 
-    def _seen(self, rules: Array, tables: Array, rows: Array) -> TensorDictBase:
-        raw = np.empty((len(rows), SIZE), np.uint8)
-        masks = np.empty((len(rows), NUM_ACTIONS), np.int8)
-        observe_rows(rules, tables, rows, raw, masks)
+    def chances(self, raw: Array, masks: Array) -> Array:
         device = next((weight.device for weight in self.actor.parameters()), None)
-        return TensorDict(
+        seen = TensorDict(
             {
                 "observation": torch.from_numpy(as_float(raw)),
                 "action_mask": torch.from_numpy(masks.view(np.bool_)),
             },
-            batch_size=[len(rows)],
+            batch_size=[len(raw)],
         ).to(device)
-
-    def act_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
-        kind = ExplorationType.DETERMINISTIC if self.greedy else ExplorationType.RANDOM
-        with torch.no_grad(), set_exploration_type(kind):
-            chosen = self.actor(self._seen(rules, tables, rows))["action"]
-        actions: Array = chosen.cpu().numpy()
-        return actions
-
-    def policy(self, view: View) -> Array | None:
-        """The probabilities (79,) the actor draws from, None of an actor that draws from none."""
-        check_turn(view)
-        if not hasattr(self.actor, "get_dist"):
-            return None
-        seen = self._seen(view.rules_array, view.tables_array, np.zeros(1, np.int64))
-        with torch.no_grad():
-            chances: Array = self.actor.get_dist(seen).probs[0].double().cpu().numpy()
-        return chances
+        with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
+            if hasattr(self.actor, "get_dist"):
+                chances = self.actor.get_dist(seen).probs
+            else:
+                chances = nn.functional.one_hot(self.actor(seen)["action"], NUM_ACTIONS)
+        found: Array = chances.double().cpu().numpy()
+        return found

@@ -1,0 +1,80 @@
+"""Files and folders that are there whole under their name, or not at all.
+
+They are written under another name beside it and take their place at the end; where that fails,
+what stood there before stays as it was.
+
+>>> with whole_file("notes.txt") as file:  # doctest: +SKIP
+...     file.write(b"all of it")
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike[str], *, is_lasting: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write; it takes its name at the end of the block, unless an exception ends it.
+
+    is_lasting: wait until the disk has it, so that a power cut leaves this file or the one before.
+    Raises OSError where it cannot be made or take its name.
+    """
+    target = Path(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with open(handle, "wb") as file:
+            yield file
+            if is_lasting:
+                file.flush()
+                os.fsync(file.fileno())
+        os.chmod(name, _usual_mode(0o666))
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+@contextlib.contextmanager
+def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A new folder to fill; it takes its name at the end of the block, unless an exception ends it.
+
+    What stood there is gone then. Raises OSError where it cannot be made or take its name.
+    """
+    target = Path(path).absolute()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part"))
+    try:
+        yield part
+        part.chmod(_usual_mode(0o777))
+        swap(part, target)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def swap(part: Path, folder: Path) -> None:
+    """Put `part` in the place of `folder`; where that fails, the old one comes back."""
+    old = part.with_name(part.name + ".old")
+    if folder.exists():
+        os.replace(folder, old)
+    try:
+        os.replace(part, folder)
+    except BaseException:
+        if old.exists():
+            os.replace(old, folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _usual_mode(mode: int) -> int:
+    """The mode of other new files; temporary ones are private."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return mode & ~umask

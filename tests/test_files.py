@@ -1,0 +1,84 @@
+"""Files and folders that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from judgement_env.files import swap, whole_file, whole_folder
+
+
+@pytest.fixture
+def umask() -> Iterator[int]:
+    before = os.umask(0o027)
+    yield 0o027
+    os.umask(before)
+
+
+@pytest.mark.parametrize("is_lasting", [False, True])
+def test_a_file_takes_its_name_at_the_end_only(
+    tmp_path: Path, umask: int, is_lasting: bool
+) -> None:
+    path = tmp_path / "notes"
+    path.write_text("old")
+    with whole_file(path, is_lasting=is_lasting) as file:
+        file.write(b"new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_file_that_was_broken_off_leaves_the_one_before(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    path = tmp_path / "notes"
+    path.write_text("old")
+    with pytest.raises(error), whole_file(path) as file:
+        file.write(b"half")
+        raise error
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_take_its_name_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(OSError), whole_file(tmp_path / "notes") as file:
+        file.write(b"new")
+    assert list(tmp_path.iterdir()) == [tmp_path / "notes"]
+    with pytest.raises(FileNotFoundError), whole_file(tmp_path / "nowhere" / "notes"):
+        pass
+
+
+def test_a_folder_takes_the_place_of_the_one_before_whole(tmp_path: Path, umask: int) -> None:
+    folder = tmp_path / "deep" / "model"
+    for text in ("old", "new"):
+        with whole_folder(folder) as part:
+            (part / text).write_text(text)
+            assert part.parent == folder.parent and part != folder
+    assert [path.name for path in folder.iterdir()] == ["new"]
+    assert list(folder.parent.iterdir()) == [folder]
+    assert folder.stat().st_mode & 0o777 == 0o777 & ~umask
+
+
+def test_a_folder_that_was_broken_off_leaves_the_one_before(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "old").write_text("old")
+    with pytest.raises(KeyboardInterrupt), whole_folder(folder) as part:
+        (part / "new").write_text("half")
+        raise KeyboardInterrupt
+    assert [path.name for path in folder.iterdir()] == ["old"]
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_the_old_folder_comes_back_where_the_new_one_cannot_take_its_place(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    with pytest.raises(FileNotFoundError):
+        swap(tmp_path / "nothing", folder)
+    assert list(tmp_path.iterdir()) == [folder]
