@@ -27,6 +27,8 @@ from numba.extending import intrinsic as numba_intrinsic
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Scratch space of a kernel: enough for a pack of cards.
 STACK_BYTES = 128
+# ... and for numbers: 36 rows of 32.
+STACK_NUMBERS = 1152
 
 # numba carries few annotations.
 types: Any = numba_types
@@ -104,6 +106,10 @@ if _settings.DISABLE_JIT:
         """Return an array (128,) int8 of undefined content."""
         return np.empty(STACK_BYTES, np.int8)
 
+    def stack_numbers() -> Any:
+        """Return an array (1152,) float64 of undefined content."""
+        return np.empty(STACK_NUMBERS)
+
     def row_of(array: Any, i: int) -> Any:
         """Return row i of an array (N, D) in C order; nothing of an array without rows."""
         return array[i : i + 1].reshape(-1)
@@ -141,6 +147,20 @@ else:
     def stack_bytes() -> Any:
         """Return an array (128,) int8 of undefined content in the frame of the kernel that asks."""
         return carray(_stack_pointer(), STACK_BYTES)
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def _number_pointer(typing: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            with builder.goto_entry_block():
+                space = builder.alloca(ir.ArrayType(ir.DoubleType(), STACK_NUMBERS))
+            return builder.bitcast(space, ir.DoubleType().as_pointer())
+
+        return types.CPointer(types.float64)(), generate
+
+    @inlined  # type: ignore[untyped-decorator]
+    def stack_numbers() -> Any:
+        """Return an array (1152,) float64 of undefined content in the frame of the kernel."""
+        return carray(_number_pointer(), STACK_NUMBERS)
 
     @intrinsic  # type: ignore[untyped-decorator]
     def _row_pointer(typing: Any, array: Any, i: Any) -> Any:

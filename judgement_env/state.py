@@ -42,12 +42,13 @@ _BY_BID = (MAX_CARDS + 1, MAX_BID + 1, MAX_CARDS + 1)
 BIDDING, PLAYING, SETTLED, OVER = range(4)
 
 
-def _record(fields: list[tuple[Any, ...]]) -> Any:
+def make_record(fields: list[tuple[Any, ...]]) -> Any:
+    """Return the dtype of records with these fields, aligned as a compiler would."""
     return np.dtype((np.record, np.dtype(fields, align=True)))
 
 
 # One set of rules, as the kernels read it; `cards`, `trump` and `is_blind` by round.
-RULES_RECORD = _record(
+RULES_RECORD = make_record(
     [
         ("num_players", "i4"),
         ("num_rounds", "i4"),
@@ -86,7 +87,7 @@ RULES_RECORD = _record(
 )
 
 # One table. Seats from num_players on, and tricks from `cards` on, are unused.
-TABLE_RECORD = _record(
+TABLE_RECORD = make_record(
     [
         # names the deals of the table together with match and round; hidden
         ("key", "u8"),

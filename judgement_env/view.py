@@ -12,6 +12,7 @@ a seat may know therefore work on it unchanged. Also the plain form of a round, 
 from __future__ import annotations
 
 import json
+import random
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from judgement_env import ENV_VERSION
 from judgement_env._jit import njit
+from judgement_env.arguments import refuse, whole
 from judgement_env.cards import (
     BID_OFFSET,
     CARD_TEXTS,
@@ -30,10 +32,11 @@ from judgement_env.cards import (
     action_to_plain,
     trump_text,
 )
-from judgement_env.engine import ZERO, forbidden_bid, write_mask
-from judgement_env.observation import SIZE, as_float, encode, knows_bid, knows_hand
+from judgement_env.engine import forbidden_bid, write_mask
+from judgement_env.observation import SIZE, as_float, encode
 from judgement_env.record import FORMAT, Record
 from judgement_env.rules import Rules
+from judgement_env.sampler import WORLDS_RECORD, sample_tables, strip
 from judgement_env.state import (
     BIDDING,
     OVER,
@@ -46,6 +49,9 @@ from judgement_env.state import (
     new_tables,
     pack_rules,
 )
+
+# Worlds dealt in one call at most: a record takes a kilobyte.
+MAX_WORLDS = 1_000_000
 
 
 class Trick(NamedTuple):
@@ -80,30 +86,9 @@ def row_forbidden_bid(rules: Array, tables: Array) -> int:
 
 @njit
 def redact(rules: Array, tables: Array, viewer: int, out: Array) -> None:
-    """Copy row 0 into row 0 of `out` with all that `viewer` may not know removed.
-
-    Cards as dealt shrink to those played, a first copy always in the first word: which of two
-    copies a seat has played would tell whether it holds the other.
-    """
-    r = rules[0]
+    """Copy row 0 into row 0 of `out` with all that `viewer` may not know removed."""
     out[0] = tables[0]
-    t = out[0]
-    t.key = ZERO
-    for seat in range(r.num_players):
-        if seat == viewer and knows_hand(t):
-            continue
-        first = t.dealt[seat, 0] ^ t.hand[seat, 0]
-        second = t.dealt[seat, 1] ^ t.hand[seat, 1]
-        t.dealt[seat, 0] = first | second
-        t.dealt[seat, 1] = first & second
-        t.hand[seat, 0] = ZERO
-        t.hand[seat, 1] = ZERO
-    t.bid_sum = 0
-    for seat in range(r.num_players):
-        if not knows_bid(r, t, viewer, seat):
-            t.bid[seat] = NONE
-        else:
-            t.bid_sum += t.bid[seat]
+    strip(rules[0], out[0], viewer)
 
 
 # --- plain forms ------------------------------------------------------------------------------
@@ -367,6 +352,35 @@ class View:
         raw = np.empty(SIZE, np.uint8)
         encode_row(self.rules_array, self.tables_array, self.seat, raw)
         return raw if name == "uint8" else as_float(raw)
+
+    def sample_tables(self, rng: np.random.Generator | random.Random, count: int) -> Array:
+        """Deal `count` worlds as table records (count,), for kernels; see `sample_worlds`.
+
+        A record is that of this view with every hand filled; key and hidden bids stay removed.
+        """
+        worlds = new_tables(whole("count", count, 0, MAX_WORLDS))
+        if isinstance(rng, np.random.Generator):
+            state = rng.integers(1 << 64, dtype=np.uint64)
+        elif isinstance(rng, random.Random):
+            state = np.uint64(rng.getrandbits(64))
+        else:
+            refuse("rng", rng, "a numpy.random.Generator or a random.Random")
+        stock = np.zeros(1, WORLDS_RECORD)
+        sample_tables(self.rules_array, self.tables_array, self.seat, state, stock, worlds)
+        return worlds
+
+    def sample_worlds(
+        self, rng: np.random.Generator | random.Random, count: int
+    ) -> list[tuple[tuple[int, ...], ...]]:
+        """Deal `count` worlds: the cards each seat may hold now, by seat, rising.
+
+        Every deal of the hidden cards that fits what the seat knows is equally likely: its own
+        hand, the cards played, the turned-up card, hand sizes, shown voids. A hidden card may be
+        with any other seat or in the undealt stock. One number is drawn from `rng`, so equal
+        generators give equal worlds. Raises ValueError naming the argument.
+        """
+        hands = self.sample_tables(rng, count)["hand"][:, : self.rules.num_players]
+        return [tuple(tuple(cards_in(words)) for words in world) for world in hands]
 
     def to_dict(self) -> Record:
         """The record of the match so far, what the seat may not see null, and `seat`, `legal`."""

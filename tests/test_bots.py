@@ -431,7 +431,7 @@ def python_blocks(page: str) -> list[str]:
     return [block.split("```")[0] for block in blocks]
 
 
-@pytest.mark.parametrize("number", [0, 1, 4])
+@pytest.mark.parametrize("number", [0, 1, 5])
 def test_the_examples_in_the_docs_run(number: int) -> None:
     block = python_blocks("bots.md")[number]
     done = subprocess.run([sys.executable, "-c", block], cwd=ROOT, capture_output=True, text=True)

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from judgement_env.bots.base import Bot, BotError
+from judgement_env.bots.ismcts import IsmctsBot
 from judgement_env.bots.process import ProcessBot
+from judgement_env.bots.search import SearchBot
 from judgement_env.bots.simple import HeuristicBot, RandomBot
 from judgement_env.scoring import nearest, shown
 
@@ -21,16 +23,23 @@ __all__ = ["Bot", "BotError", "make_bot", "shipped_models"]
 PROCESS: Final = "process:"
 MODELS: Final = "models/"
 CARD: Final = "card.json"
-KNOWN: Final = ("random", "heuristic", "models/NAME", "the folder of a model", "process:COMMAND")
+SIMPLE: Final[dict[str, Any]] = {
+    "random": RandomBot,
+    "heuristic": HeuristicBot,
+    "search": SearchBot,
+    "ismcts": IsmctsBot,
+}
+KNOWN: Final = (*SIMPLE, "models/NAME", "the folder of a model", "process:COMMAND")
 
 
 def make_bot(spec: str | os.PathLike[str], seed: int = 0, **options: Any) -> Bot:
     """Return the bot of this description; `seed` is for bots that draw by lot.
 
-    "random" and "heuristic"; "models/NAME" or any folder of a model; "process:COMMAND", a program
-    that speaks the protocol of docs/bots.md (options `timeout` and `start_timeout`, in seconds).
-    A name may carry options: "NAME:key=value,key=value". Raises ValueError for an unknown
-    description or option, BotError where a program cannot be started.
+    "random" and "heuristic"; "search" (option `worlds`) and "ismcts" (`iterations`), which look
+    ahead; "models/NAME" or any folder of a model; "process:COMMAND", a program that speaks the
+    protocol of docs/bots.md (options `timeout` and `start_timeout`, in seconds). A name may carry
+    options: "NAME:key=value,key=value". Raises ValueError for an unknown description or option,
+    BotError where a program cannot be started.
     """
     text = os.fspath(spec)
     if not isinstance(text, str) or not text:
@@ -39,10 +48,8 @@ def make_bot(spec: str | os.PathLike[str], seed: int = 0, **options: Any) -> Bot
         return _call(PROCESS, ProcessBot, text.removeprefix(PROCESS), **options)
     name, given = _split(text)
     options = {**given, **options}
-    if name == "random":
-        return _call(name, RandomBot, seed, **options)
-    if name == "heuristic":
-        return _call(name, HeuristicBot, **options)
+    if name in SIMPLE:
+        return _call(name, SIMPLE[name], *([] if name == "heuristic" else [seed]), **options)
     folder = _model_folder(name)
     from judgement_env.bots.neural import NeuralBot
 
@@ -106,6 +113,6 @@ def _model_folder(name: str) -> Path:
     models = shipped_models()
     if name.startswith(MODELS) and name.removeprefix(MODELS) in models:
         return models[name.removeprefix(MODELS)]
-    names = [*KNOWN[:2], *(MODELS + model for model in models), *KNOWN[3:]]
+    names = [*SIMPLE, *(MODELS + model for model in models), *KNOWN[-2:]]
     hint = nearest(name, names[:-2])
     raise ValueError(f"bot: {name!r} (allowed: {', '.join(names)}){hint}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from judgement_env._jit import njit
+from judgement_env._jit import njit, stack_numbers
 from judgement_env.cards import BID_OFFSET, NO_TRUMP, NONE
 from judgement_env.engine import (
     ONE,
@@ -23,18 +23,22 @@ from judgement_env.engine import (
     next_seat,
     popcount,
     suit_mask,
+    suit_of,
 )
 from judgement_env.observation import knows_bid, knows_hand, unseen_words
-from judgement_env.state import BIDDING, MAX_CARDS, Array, RulesRecord, TableRecord
+from judgement_env.state import BIDDING, Array, RulesRecord, TableRecord
 
 # Kinds of card: of a side suit, of the trump suit, in a round without trump.
 SIDE, TRUMP, FREE = range(3)
 NUM_FEATURES = 10
 # How a seat stands to its bid: made, short of it, short by every trick left, lost.
 MADE, SHORT, DESPERATE, LOST = range(4)
-# Rows of the room to work in: points to expect with 0, 1, 2, ... tricks more, the same before some
-# cards are gambled, and each card held with its two chances.
-VALUES, BEFORE, WANTED, DUCKED, CARDS = range(5)
+# Rows of the room to work in, each of ROW numbers: the powers of the chance that a seat lacks a
+# card, and of the chance that a card is not in play; each card held with its two chances; later
+# seats' weights to overtake and to ruff; points to expect with 0, 1, 2, ... tricks more before some
+# cards are gambled; and a row for each number of tricks more, the points by bid or by card played.
+ROW = 32
+LACKED, ABSENT, WANTED, DUCKED, CARDS, OVERTAKES, RUFFS, BEFORE, VALUES = range(0, 9 * ROW, ROW)
 
 # Where the constants stand in `WEIGHTS`.
 AT_WANTED = 0
@@ -102,6 +106,20 @@ def power(base: float, exponent: int) -> float:
         base *= base
         exponent >>= 1
     return result
+
+
+@njit
+def write_powers(room: Array, row: int, base: float, highest: int) -> None:
+    """Write base ** 0 to base ** highest into `room` from `row` on, each as `power` gives it."""
+    room[row] = 1.0
+    room[row + 1] = base
+    square = base
+    width = 1
+    while width < highest:
+        square *= square
+        width *= 2
+        for k in range(min(width, highest + 1 - width)):
+            room[row + width + k] = room[row + k] * square
 
 
 @njit
@@ -209,14 +227,14 @@ def card_chance(
 def insert(room: Array, num_cards: int, card: int, wanted: float, ducked: float) -> None:
     """Put a card among the `num_cards` in `room`, which rise by their chance while wanted."""
     place = num_cards
-    while place > 0 and room[WANTED, place - 1] > wanted:
-        room[WANTED, place] = room[WANTED, place - 1]
-        room[DUCKED, place] = room[DUCKED, place - 1]
-        room[CARDS, place] = room[CARDS, place - 1]
+    while place > 0 and room[WANTED + place - 1] > wanted:
+        room[WANTED + place] = room[WANTED + place - 1]
+        room[DUCKED + place] = room[DUCKED + place - 1]
+        room[CARDS + place] = room[CARDS + place - 1]
         place -= 1
-    room[WANTED, place] = wanted
-    room[DUCKED, place] = ducked
-    room[CARDS, place] = card
+    room[WANTED + place] = wanted
+    room[DUCKED + place] = ducked
+    room[CARDS + place] = card
 
 
 @njit
@@ -241,7 +259,10 @@ def write_chances(r: RulesRecord, t: TableRecord, seat: int, w: Array, room: Arr
     if trump != NO_TRUMP:
         trumps_held = count(word_0, word_1, suit_mask(trump))
         trumps_unseen = count(once, twice, suit_mask(trump))
-    no_trumps = power(lacks, trumps_unseen)
+    highest = 13 * int(r.packs)
+    write_powers(room, LACKED, lacks, highest)
+    write_powers(room, ABSENT, 1.0 - in_play, highest)
+    no_trumps = room[LACKED + trumps_unseen]
     voids = 0
     for suit in range(4):
         if r.deck & suit_mask(suit) and not word_0 & suit_mask(suit):
@@ -255,7 +276,7 @@ def write_chances(r: RulesRecord, t: TableRecord, seat: int, w: Array, room: Arr
             continue
         in_suit = count(once, twice, mask)
         length = count(word_0, word_1, mask) / left
-        void = power(lacks, in_suit)
+        void = room[LACKED + in_suit]
         if trump == NO_TRUMP:
             kind = FREE
             risk = 1.0 - power(1.0 - void, others)
@@ -278,8 +299,8 @@ def write_chances(r: RulesRecord, t: TableRecord, seat: int, w: Array, room: Arr
             bit = card_bit(card)
             bits ^= bit
             above = count(once, twice, cards_above(card))
-            is_high = power(1.0 - in_play, above)
-            is_low = power(1.0 - in_play, in_suit - above)
+            is_high = room[ABSENT + above]
+            is_low = room[ABSENT + in_suit - above]
             higher = above * in_play
             wanted = card_chance(w, at_wanted, if_wanted, is_high, higher, is_low)
             ducked = min(wanted, card_chance(w, at_ducked, if_ducked, is_high, higher, is_low))
@@ -318,22 +339,10 @@ def one_card_chance(r: RulesRecord, t: TableRecord, seat: int, w: Array) -> floa
 
 
 @njit
-def write_points(r: RulesRecord, t: TableRecord, bid: int, won: int, row: int, room: Array) -> int:
-    """Write the points for 0, 1, ... tricks more than `won`; return from where they are level."""
-    level = 0
-    for more in range(t.cards - won + 1):
-        room[row, more] = r.points[t.cards, bid, won + more]
-        if more > 0 and room[row, more] != room[row, more - 1]:
-            level = more
-    return level
-
-
-@njit
-def gamble(room: Array, row: int, num_tricks: int, card: int) -> None:
-    """Put one card before the gambles whose values stand in `row`: take its better chance."""
-    for more in range(num_tricks):
-        gain = room[row, more + 1] - room[row, more]
-        room[row, more] += gain * (room[WANTED, card] if gain > 0.0 else room[DUCKED, card])
+def gamble(low: float, high: float, wanted: float, ducked: float) -> float:
+    """Return the points to expect when one more card may take a trick: by its better chance."""
+    gain = high - low
+    return low + gain * (wanted if gain > 0.0 else ducked)
 
 
 # --- bid --------------------------------------------------------------------------------------
@@ -343,27 +352,32 @@ def gamble(room: Array, row: int, num_tricks: int, card: int) -> None:
 def heuristic_bid(r: RulesRecord, t: TableRecord, w: Array) -> int:
     """Return the legal bid that promises most points to the seat to act."""
     seat = t.seat
-    num_cards = t.cards
-    room = np.empty((5, MAX_CARDS + 2))
+    num_cards = int(t.cards)
+    room = stack_numbers()
     if not knows_hand(t):
-        room[WANTED, 0] = 1.0 / r.num_players
-        room[DUCKED, 0] = room[WANTED, 0]
+        room[WANTED] = 1.0 / r.num_players
+        room[DUCKED] = room[WANTED]
     elif num_cards == 1:
-        room[WANTED, 0] = one_card_chance(r, t, seat, w)
-        room[DUCKED, 0] = room[WANTED, 0]
+        room[WANTED] = one_card_chance(r, t, seat, w)
+        room[DUCKED] = room[WANTED]
     else:
         write_chances(r, t, seat, w, room)
+    for more in range(num_cards + 1):
+        for bid in range(num_cards + 1):
+            room[VALUES + more * ROW + bid] = r.points[t.cards, bid, more]
+    for i in range(num_cards):
+        wanted, ducked = room[WANTED + i], room[DUCKED + i]
+        for more in range(num_cards - i):
+            at = VALUES + more * ROW
+            # All bids side by side, which vector instructions like.
+            for bid in range(num_cards + 1):
+                room[at + bid] = gamble(room[at + bid], room[at + ROW + bid], wanted, ducked)
     forbidden = forbidden_bid(r, t)
     best = -np.inf
     choice = NONE
     for bid in range(num_cards + 1):
-        if bid == forbidden:
-            continue
-        level = write_points(r, t, bid, 0, VALUES, room)
-        for i in range(num_cards):
-            gamble(room, VALUES, min(level, num_cards - i), i)
-        if room[VALUES, 0] > best:
-            best = room[VALUES, 0]
+        if bid != forbidden and room[VALUES + bid] > best:
+            best = room[VALUES + bid]
             choice = bid
     return choice
 
@@ -372,47 +386,53 @@ def heuristic_bid(r: RulesRecord, t: TableRecord, w: Array) -> int:
 
 
 @njit
+def write_later(r: RulesRecord, t: TableRecord, left: int, w: Array, room: Array) -> None:
+    """Write how the seats after the one to act overtake and ruff in the trick in progress."""
+    seat = int(t.seat)
+    for later in range(r.num_players - 1 - t.turn):
+        seat = next_seat(r, t, seat)
+        mood = standing(t, seat, left)
+        room[OVERTAKES + later] = w[AT_OVERTAKE + mood]
+        room[RUFFS + later] = w[AT_RUFF + mood]
+
+
+@njit
 def chance_now(
-    r: RulesRecord,
-    t: TableRecord,
-    card: int,
-    once: np.uint64,
-    twice: np.uint64,
-    w: Array,
+    r: RulesRecord, t: TableRecord, card: int, once: np.uint64, twice: np.uint64, room: Array
 ) -> float:
-    """Return the chance that `card` takes the trick in progress."""
+    """Return the chance that `card` takes the trick in progress.
+
+    `room` holds the later seats, and the powers of the chance that one lacks a card.
+    """
     if not beats(card, int(t.best), int(t.trump)):
         return 0.0
     if t.turn == r.num_players - 1:
         return 1.0
-    left = t.cards - t.trick
-    suit = card // 13
-    led = t.led if t.led != NONE else suit
-    trump = t.trump
+    suit = suit_of(card)
+    led = int(t.led) if t.led != NONE else suit
+    trump = int(t.trump)
     is_ruff = suit != led
-    lacks = max(0.0, 1.0 - left / max(size(once) + size(twice), 1))
-    no_higher = power(lacks, count_later_winners(once, twice, card))
-    void = power(lacks, count(once, twice, suit_mask(led)))
+    no_higher = room[LACKED + count_later_winners(once, twice, card)]
+    void = room[LACKED + count(once, twice, suit_mask(led))]
     no_trumps = 1.0
     if trump != NO_TRUMP and not is_ruff and trump != suit:
-        no_trumps = power(lacks, count(once, twice, suit_mask(trump)))
+        no_trumps = room[LACKED + count(once, twice, suit_mask(trump))]
     chance = 1.0
-    seat = t.seat
-    for _ in range(r.num_players - 1 - t.turn):
+    seat = int(t.seat)
+    for later in range(r.num_players - 1 - t.turn):
         seat = next_seat(r, t, seat)
-        mood = standing(t, seat, left)
         is_void = (t.voids[seat] >> led) & 1
         may_ruff = trump != NO_TRUMP and not (t.voids[seat] >> trump) & 1
         lack = 1.0 if is_void else void
         beaten = 0.0
         if is_ruff:
             if may_ruff:
-                beaten = lack * (1.0 - no_higher) * w[AT_RUFF + mood]
+                beaten = lack * (1.0 - no_higher) * room[RUFFS + later]
         else:
             if not is_void:
-                beaten = (1.0 - no_higher) * w[AT_OVERTAKE + mood]
+                beaten = (1.0 - no_higher) * room[OVERTAKES + later]
             if may_ruff:
-                beaten += lack * (1.0 - no_trumps) * w[AT_RUFF + mood]
+                beaten += lack * (1.0 - no_trumps) * room[RUFFS + later]
         chance *= 1.0 - min(1.0, beaten)
     return chance
 
@@ -445,6 +465,34 @@ def boss_trump(t: TableRecord, hand: np.uint64, once: np.uint64, twice: np.uint6
 
 
 @njit
+def write_outlooks(r: RulesRecord, t: TableRecord, num_cards: int, room: Array) -> int:
+    """Write what to expect after playing each card held, by tricks more than won so far.
+
+    Returns from how many tricks more the points are level.
+    """
+    seat = int(t.seat)
+    won = int(t.won[seat])
+    level = 0
+    for more in range(t.cards - won + 1):
+        room[BEFORE + more] = r.points[t.cards, t.bid[seat], won + more]
+        if more > 0 and room[BEFORE + more] != room[BEFORE + more - 1]:
+            level = more
+    for j in range(num_cards):
+        wanted, ducked = room[WANTED + j], room[DUCKED + j]
+        for more in range(min(level, num_cards - j + 1)):
+            at = VALUES + more * ROW
+            # After any of the weaker cards, side by side.
+            for i in range(j):
+                room[at + i] = gamble(room[at + i], room[at + ROW + i], wanted, ducked)
+        for more in range(level + 1):
+            room[VALUES + more * ROW + j] = room[BEFORE + more]
+        for more in range(min(level, num_cards - j)):
+            at = BEFORE + more
+            room[at] = gamble(room[at], room[at + 1], wanted, ducked)
+    return level
+
+
+@njit
 def heuristic_play(r: RulesRecord, t: TableRecord, w: Array) -> int:
     """Return the legal card that promises most points to the seat to act."""
     legal = legal_cards(t)
@@ -452,33 +500,32 @@ def heuristic_play(r: RulesRecord, t: TableRecord, w: Array) -> int:
         return signed(lowest(legal))
     seat = t.seat
     once, twice = unseen_words(r, t, seat)
-    if t.led == NONE and standing(t, seat, t.cards - t.trick) == DESPERATE:
+    left = int(t.cards - t.trick)
+    if t.led == NONE and standing(t, seat, left) == DESPERATE:
         # Whoever needs every trick draws trumps first, while nothing can go wrong.
         card = boss_trump(t, legal, once, twice)
         if card != NONE:
             return card
-    room = np.empty((5, MAX_CARDS + 2))
+    room = stack_numbers()
     num_cards = write_chances(r, t, seat, w, room)
-    level = write_points(r, t, t.bid[seat], t.won[seat], BEFORE, room)
+    level = write_outlooks(r, t, num_cards, room)
     # With nothing left to win or lose: take tricks others fight for, else leave them theirs.
     spoil = 1.0 if level == 0 and is_contested(r, t) else -1.0
+    lacks = max(0.0, 1.0 - left / max(size(once) + size(twice), 1))
+    write_powers(room, LACKED, lacks, 13 * int(r.packs))
+    write_later(r, t, left, w, room)
     best = -np.inf
     choice = NONE
     for i in range(num_cards):
-        card = int(room[CARDS, i])
+        card = int(room[CARDS + i])
         if legal & card_bit(card) and card != choice:
-            for more in range(level + 1):
-                room[VALUES, more] = room[BEFORE, more]
-            for j in range(i + 1, num_cards):
-                gamble(room, VALUES, min(level, num_cards - j + 1), j)
-            now = chance_now(r, t, card, once, twice, w)
-            gain = room[VALUES, 1] - room[VALUES, 0] if level > 0 else spoil
-            value = room[VALUES, 0] + now * gain
+            now = chance_now(r, t, card, once, twice, room)
+            gain = room[VALUES + ROW + i] - room[VALUES + i] if level > 0 else spoil
+            value = room[VALUES + i] + now * gain
             value += now * 0.1 * r.unit * w[AT_INITIATIVE + (0 if gain > 0.0 else 1)]
             if value > best:
                 best = value
                 choice = card
-        gamble(room, BEFORE, min(level, num_cards - i), i)
     return choice
 
 
