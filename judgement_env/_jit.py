@@ -14,6 +14,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -21,6 +22,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from llvmlite import ir
+from numba import extending as numba_extending
 from numba.core import types as numba_types
 from numba.extending import intrinsic as numba_intrinsic
 
@@ -29,10 +31,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 STACK_BYTES = 128
 # ... and for numbers: 36 rows of 32.
 STACK_NUMBERS = 1152
+# What a cache fetches at a time.
+LINE = 64
 
 # numba carries few annotations.
 types: Any = numba_types
 intrinsic: Any = numba_intrinsic
+extending: Any = numba_extending
 inlined: Any = numba.njit(inline="always")
 carray: Any = getattr(numba, "carray")  # noqa: B009 - numba does not say that it exports it
 
@@ -81,7 +86,8 @@ def cache_directory() -> Path:
 
 
 _settings: Any = numba.config
-if _settings.DISABLE_JIT:
+is_compiled: bool = not _settings.DISABLE_JIT
+if not is_compiled:
     # 64-bit hashes wrap on purpose; compiled code does so silently, numpy scalars warn.
     np.seterr(over="ignore")
 else:
@@ -91,8 +97,21 @@ else:
 def njit(function: Function) -> Function:
     """Compile `function` with numba, cached on disk, free of the interpreter lock."""
     compiled: Any = numba.njit(nogil=True)(function)
-    if not _settings.DISABLE_JIT:
+    if is_compiled:
         # A kernel typed into an interpreter has no source file to name its cache by.
+        with contextlib.suppress(RuntimeError):
+            compiled.enable_caching()
+    return cast(Function, compiled)
+
+
+def inside(function: Function) -> Function:
+    """Compile a kernel into each kernel that calls it.
+
+    A call that LLVM leaves a call hands every array over as seven numbers and counts its owner's
+    references: an observation of a dozen such parts took longer for its calls than for its bytes.
+    """
+    compiled: Any = numba.njit(nogil=True, forceinline=True)(function)
+    if is_compiled:
         with contextlib.suppress(RuntimeError):
             compiled.enable_caching()
     return cast(Function, compiled)
@@ -100,7 +119,22 @@ def njit(function: Function) -> Function:
 
 # --- what the language lacks: a few bytes on the stack, and bytes written many at a time ---------
 
-if _settings.DISABLE_JIT:
+BYTE, WORD = ir.IntType(8), ir.IntType(64)
+
+
+def place_of(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any) -> Any:
+    """Return a pointer to `kind` at element `start` of the array, the first two arguments."""
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return builder.bitcast(builder.gep(array.data, [arguments[1]]), kind.as_pointer())
+
+
+def need_bytes(array: Any) -> None:
+    """Refuse to compile for an array of other than bytes."""
+    if array.dtype.bitwidth != 8:
+        raise TypeError(f"an array of bytes is needed, not of {array.dtype}")
+
+
+if not is_compiled:
 
     def stack_bytes() -> Any:
         """Return an array (128,) int8 of undefined content."""
@@ -126,13 +160,19 @@ if _settings.DISABLE_JIT:
         """Write the 8 bytes of a word from ``out[start]`` on, the lowest first."""
         out[start : start + 8] = np.frombuffer(np.array(word, "<u8").tobytes(), out.dtype)
 
-else:
-    BYTE, WORD = ir.IntType(8), ir.IntType(64)
+    def fetch(array: Any, i: int) -> None:
+        """Have the processor fetch record i of an array (N,), soon to be written to."""
 
-    def _at(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any) -> Any:
-        """Return a pointer to `kind` at element `start` of the array, the first two arguments."""
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        return builder.bitcast(builder.gep(array.data, [arguments[1]]), kind.as_pointer())
+    _one_at_a_time = threading.Lock()
+
+    def add_to(counters: Any, k: int, number: int) -> int:
+        """Add to ``counters[k]``, one thread at a time; return what was there before."""
+        with _one_at_a_time:
+            before = int(counters[k])
+            counters[k] = before + number
+        return before
+
+else:
 
     @intrinsic  # type: ignore[untyped-decorator]
     def _stack_pointer(typing: Any) -> Any:
@@ -191,35 +231,57 @@ else:
             flags = builder.bitcast(arguments[2], ir.VectorType(ir.IntType(1), 64))
             wide = ir.VectorType(context.get_data_type(out.dtype), 64)
             convert = builder.uitofp if isinstance(out.dtype, types.Float) else builder.zext
-            place = _at(context, builder, signature, arguments, wide)
+            place = place_of(context, builder, signature, arguments, wide)
             builder.store(convert(flags, wide), place, align=1)
             return context.get_dummy_value()
 
         return types.void(out, types.int64, types.uint64), generate
 
-    def _need_bytes(array: Any) -> None:
-        """Refuse to compile for an array of other than bytes."""
-        if array.dtype.bitwidth != 8:
-            raise TypeError(f"an array of bytes is needed, not of {array.dtype}")
-
     @intrinsic  # type: ignore[untyped-decorator]
     def read_word(typing: Any, array: Any, start: Any) -> Any:
         """Return the 8 bytes from ``array[start]`` on as a word, the first one lowest."""
-        _need_bytes(array)
+        need_bytes(array)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.load(_at(context, builder, signature, arguments, WORD), align=1)
+            return builder.load(place_of(context, builder, signature, arguments, WORD), align=1)
 
         return types.uint64(array, types.int64), generate
 
     @intrinsic  # type: ignore[untyped-decorator]
     def write_word(typing: Any, out: Any, start: Any, word: Any) -> Any:
         """Write the 8 bytes of a word from ``out[start]`` on, the lowest first."""
-        _need_bytes(out)
+        need_bytes(out)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            place = _at(context, builder, signature, arguments, WORD)
+            place = place_of(context, builder, signature, arguments, WORD)
             builder.store(arguments[2], place, align=1)
             return context.get_dummy_value()
 
         return types.void(out, types.int64, types.uint64), generate
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def fetch(typing: Any, array: Any, i: Any) -> Any:
+        """Have the processor fetch record i of an array (N,), soon to be written to."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            byte, number = BYTE.as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+            prefetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
+            record = builder.bitcast(place_of(context, builder, signature, arguments, BYTE), byte)
+            for start in range(0, array.dtype.size, LINE):
+                line = builder.gep(record, [WORD(start)])
+                # for writing, into the nearest cache, data
+                builder.call(prefetch, [line, number(1), number(3), number(1)])
+            return context.get_dummy_value()
+
+        return types.void(array, types.int64), generate
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def add_to(typing: Any, counters: Any, k: Any, number: Any) -> Any:
+        """Add to ``counters[k]``, one thread at a time; return what was there before."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            place = place_of(context, builder, signature, arguments, WORD)
+            return builder.atomic_rmw("add", place, arguments[2], "seq_cst")
+
+        return types.int64(counters, types.int64, types.int64), generate

@@ -237,10 +237,14 @@ def play_format(
     block: int = BLOCK,
     on_matches: Callable[[int], None] | None = None,
     on_record: Callable[[Record], None] | None = None,
+    *,
+    first_deal: int = 0,
+    on_block: Callable[[Block], None] | None = None,
 ) -> Measured:
     """Play deal d of the seed with line-up d, (D, P) indices into `bots`, once from every seat.
 
-    `on_matches` is called with the number of matches just played, `on_record` with each match.
+    `on_matches` is called with the number of matches just played, `on_record` with each match,
+    `on_block` with each block whose matches are over. `first_deal` is the deal of line-up 0.
     """
     packed = pack_rules([rules])
     num_players = rules.num_players
@@ -252,10 +256,13 @@ def play_format(
         seating = rotate(lineups[first : first + step])
         shape = (len(seating) // num_players, len(bots), NUM_SIZES, NUM_FIELDS)
         part = Block(packed, new_tables(len(seating)), seating, np.zeros(shape, np.int64), spread)
-        begin_block(packed, part.tables, np.uint64(seed), first, seating, part.sums, spread)
-        for count in play(bots, names, part, rules, seed, first, on_record):
+        deal = first_deal + first
+        begin_block(packed, part.tables, np.uint64(seed), deal, seating, part.sums, spread)
+        for count in play(bots, names, part, rules, seed, deal, on_record):
             if on_matches is not None:
                 on_matches(count)
+        if on_block is not None:
+            on_block(part)
         add_deals(part.sums, moments, NUMERATORS, DENOMINATORS)
     return Measured(moments, spread, num_players)
 

@@ -80,7 +80,7 @@ class Estimate(float):
         """The three numbers to six places, null where there is none."""
         names = ("value", "low", "high")
         numbers = (float(self), self.low, self.high)
-        return {name: _plain(number) for name, number in zip(names, numbers, strict=True)}
+        return {name: to_plain(number) for name, number in zip(names, numbers, strict=True)}
 
 
 def t_quantile(degrees: int) -> float:
@@ -129,7 +129,7 @@ class SizeRow:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
-        return {name: _plain(value) for name, value in vars(self).items()}
+        return {name: to_plain(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
-        plain = {name: _plain(value) for name, value in vars(self).items()}
+        plain = {name: to_plain(value) for name, value in vars(self).items()}
         plain["by_cards"] = [size.to_dict() for size in self.by_cards]
         return plain
 
@@ -238,13 +238,13 @@ class Result:
             rules=Rules.from_dict(data["rules"]),
             seed=data["seed"],
             matches=data["matches"],
-            rows=tuple(_row_from(row) for row in data["rows"]),
+            rows=tuple(row_from(row) for row in data["rows"]),
             env_version=data["env_version"],
         )
 
     def __str__(self) -> str:
         """The rows as tables for a terminal."""
-        lines = [_headline(self)]
+        lines = [headline(self)]
         for format, title in TITLES.items():
             rows = [row for row in self.rows if row.format == format]
             if rows:
@@ -256,17 +256,19 @@ class Result:
         return "\n".join([*lines, "", *NOTES])
 
 
-def _row_from(data: Mapping[str, Any]) -> Row:
-    fields = {name: _lively(value) for name, value in data.items()}
+def row_from(data: Mapping[str, Any]) -> Row:
+    """The row that `Row.to_dict` wrote."""
+    fields = {name: from_plain(value) for name, value in data.items()}
     fields["opponents"] = tuple(data["opponents"])
     fields["by_cards"] = tuple(
-        SizeRow(**{name: _lively(value) for name, value in size.items()})
+        SizeRow(**{name: from_plain(value) for name, value in size.items()})
         for size in data["by_cards"]
     )
     return Row(**fields)
 
 
-def _plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
+    """A field of a row as plain data, null for a number there is none of."""
     if isinstance(value, Estimate):
         return value.to_dict()
     if isinstance(value, float):
@@ -274,7 +276,8 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _lively(value: Any) -> Any:
+def from_plain(value: Any) -> Any:
+    """The field of a row that `to_plain` wrote."""
     if value is None:
         return math.nan
     if not isinstance(value, dict):
@@ -286,7 +289,8 @@ def _lively(value: Any) -> Any:
 # --- tables for a terminal --------------------------------------------------------------------
 
 
-def _headline(result: Result) -> str:
+def headline(result: Result) -> str:
+    """What was played, in a line."""
     rules = result.rules
     sizes = (
         " ".join(map(str, rules.sizes)) if rules.num_rounds <= 15 else f"{rules.num_rounds} hands"
@@ -298,33 +302,35 @@ def _headline(result: Result) -> str:
     )
 
 
-def _number(value: float, form: str) -> str:
+def number_text(value: float, form: str) -> str:
+    """A number in a form such as "+.2f", zero without a minus."""
     text = f"{value:{form}}"
     # A difference of nothing has no sign of its own.
     return text if float(text) else f"{0.0:{form}}"
 
 
-def _with_half(value: Estimate, form: str, factor: float = 1) -> str:
+def with_half(value: Estimate, form: str, factor: float = 1) -> str:
+    """An estimate times `factor` with half its interval, "-" where there is none."""
     if math.isnan(value):
         return "-"
-    number = _number(value * factor, form)
+    number = number_text(value * factor, form)
     if math.isinf(value.half_width):
         return f"{number} ±?"
     return f"{number} ±{value.half_width * factor:{form.lstrip('+')}}"
 
 
-def _short(name: str) -> str:
+def short_name(name: str) -> str:
     """A name cut to its end, which is what tells one path from another."""
     return name if len(name) <= _LONGEST_NAME else "…" + name[1 - _LONGEST_NAME :]
 
 
 def _against(row: Row) -> str:
     if len(row.opponents) == 1:
-        return _short(row.opponents[0])
+        return short_name(row.opponents[0])
     return f"{len(row.opponents)} others"
 
 
-def _aligned(cells: list[list[str]], left: int) -> list[str]:
+def aligned(cells: list[list[str]], left: int) -> list[str]:
     """Lines of columns, the first `left` of them flush left, the others right."""
     widths = [max(len(row[k]) for row in cells) for k in range(len(cells[0]))]
     lines = []
@@ -342,16 +348,16 @@ def _main_table(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         cells.append(
             [
-                _short(row.bot),
+                short_name(row.bot),
                 _against(row),
-                _with_half(row.points, ".2f"),
-                _with_half(row.difference, "+.2f"),
-                _number(row.difference_sd, "+.2f"),
-                _with_half(row.hit_rate, ".1f", 100),
-                _with_half(row.win_share, ".1f", 100),
+                with_half(row.points, ".2f"),
+                with_half(row.difference, "+.2f"),
+                number_text(row.difference_sd, "+.2f"),
+                with_half(row.hit_rate, ".1f", 100),
+                with_half(row.win_share, ".1f", 100),
             ]
         )
-    return _aligned(cells, 2)
+    return aligned(cells, 2)
 
 
 def _size_table(rows: Sequence[Row]) -> list[str]:
@@ -361,8 +367,8 @@ def _size_table(rows: Sequence[Row]) -> list[str]:
     cells = [["bot", "against", "", *map(str, sizes)]]
     for row in rows:
         found = {size.cards: size for size in row.by_cards}
-        over = [_number(found[c].difference, "+.1f") if c in found else "-" for c in sizes]
+        over = [number_text(found[c].difference, "+.1f") if c in found else "-" for c in sizes]
         hits = [f"{100 * found[c].hit_rate:.0f}%" if c in found else "-" for c in sizes]
-        cells.append([_short(row.bot), _against(row), "points", *over])
+        cells.append([short_name(row.bot), _against(row), "points", *over])
         cells.append(["", "", "bids", *hits])
-    return _aligned(cells, 3)
+    return aligned(cells, 3)

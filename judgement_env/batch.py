@@ -16,14 +16,17 @@ import functools
 import itertools
 import os
 import secrets
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any, NoReturn
 
 import numpy as np
 
 from judgement_env.arguments import choice, dtype_name, refuse, summed_chances, whole
 from judgement_env.batch_play import (
+    COUNTERS,
+    await_rows,
     begin_batch,
     first_foreign,
     first_illegal,
@@ -44,6 +47,9 @@ RulesLike = str | os.PathLike[str] | Rules | Mapping[str, Any]
 
 EPISODES = ("match", "round")
 DTYPES = ("float32", "uint8")
+# The tables that a thread claims at a time: enough to be worth it, and many claims for each.
+LEAST_CHUNK = 32
+CHUNKS = 16
 # What a caller may own, besides `oracle`.
 SHOWN = ("observation", "action_mask", "seat", "reward", "done")
 
@@ -115,8 +121,8 @@ class BatchEnv:
         self._chances = _all_chances(self.rules, None)
         if round_weights is not None:
             self.set_round_weights(round_weights)
-        edges = np.linspace(0, self.num_tables, self.threads + 1).astype(int)
-        self._blocks = [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
+        # The actions that were shown to be legal, as bits: steps are checked against these.
+        self._legal = np.zeros((self.num_tables, 2), np.uint64)
         self._make_arrays()
         self._own({} if buffers is None else buffers)
 
@@ -256,27 +262,30 @@ class BatchEnv:
         chosen = self._checked(actions)
         if self.copy:
             self._make_arrays()
-        is_round, is_skipping = self.episode == "round", self.skip_forced
+        else:
+            self.reward.fill(0)
 
-        def play(block: int) -> None:
-            rows, raw, scaled, oracle = self._block(block)
+        def play(thread: int, progress: Array, chunk: int) -> None:
             step_batch(
                 self._packed,
-                self.tables[rows],
-                chosen[rows],
-                is_round,
+                self.tables,
+                chosen,
+                self.episode == "round",
                 self._chances,
-                is_skipping,
-                raw,
-                scaled,
-                self.action_mask[rows],
-                self.seat[rows],
-                self.reward[rows],
-                self.done[rows],
-                oracle,
+                self.skip_forced,
+                self._raw_of(thread),
+                self._scaled,
+                self.action_mask,
+                self._legal,
+                self.seat,
+                self.reward,
+                self.done,
+                self._oracle,
+                progress,
+                chunk,
             )
 
-        self._each_block(play)
+        self._share(play)
 
     def refresh(self) -> None:
         """Write observation, mask, seat and oracle anew after `tables` was changed by hand."""
@@ -295,24 +304,40 @@ class BatchEnv:
         self.done[chosen] = False
 
     def _show(self) -> None:
-        def write(block: int) -> None:
-            rows, raw, scaled, oracle = self._block(block)
-            mask, seat = self.action_mask[rows], self.seat[rows]
-            show_batch(self._packed, self.tables[rows], raw, scaled, mask, seat, oracle)
+        def write(thread: int, progress: Array, chunk: int) -> None:
+            show_batch(
+                self._packed,
+                self.tables,
+                self._raw_of(thread),
+                self._scaled,
+                self.action_mask,
+                self._legal,
+                self.seat,
+                self._oracle,
+                progress,
+                chunk,
+            )
 
-        self._each_block(write)
+        self._share(write)
 
-    def _block(self, block: int) -> tuple[slice, Array, Array, Array]:
-        """Return the rows of a block, and its part of the arrays that may have no row a table."""
-        rows = self._blocks[block]
-        raw = self._raw[block : block + 1] if len(self._scaled) else self._raw[rows]
-        return rows, raw, self._scaled[rows], self._oracle[rows]
+    def _raw_of(self, thread: int) -> Array:
+        """Return where a thread writes raw values: each in its row, or all in one of its own."""
+        return self._raw[thread : thread + 1] if len(self._scaled) else self._raw
 
-    def _each_block(self, work: Callable[[int], Any]) -> list[Any]:
-        """Call `work` with every block's number, side by side; return the results in order."""
+    def _share(self, work: Callable[[int, Array, int], None]) -> None:
+        """Have `work` done by all threads, this one among them, a chunk of the tables at a time.
+
+        Chunks are claimed, so a thread that wakes late or is held up leaves more to the others.
+        """
+        progress = np.zeros(COUNTERS, np.int64)
         if self.threads == 1:
-            return [work(0)]
-        return list(_pool(self.threads).map(work, range(self.threads)))
+            work(0, progress, self.num_tables)
+            return
+        chunk = max(LEAST_CHUNK, self.num_tables // (CHUNKS * self.threads))
+        for thread in range(1, self.threads):
+            _helpers(self.threads - 1).put(functools.partial(work, thread, progress, chunk))
+        work(0, progress, chunk)
+        await_rows(progress, self.num_tables)
 
     def _need_begun(self, method: str) -> None:
         if not self._has_begun:
@@ -326,14 +351,9 @@ class BatchEnv:
             raise ValueError(f"actions: shape {given.shape} (allowed: ({self.num_tables},))")
         chosen = given.astype(np.int64, copy=False)
 
-        def check(block: int) -> int:
-            rows = self._blocks[block]
-            i = int(first_illegal(self._packed, self.tables[rows], chosen[rows]))
-            return i if i == NONE else i + rows.start
-
-        for i in self._each_block(check):
-            if i != NONE:
-                self._refuse(i, given[i].item())
+        i = int(first_illegal(self._legal, chosen))
+        if i != NONE:
+            self._refuse(i, given[i].item())
         return chosen
 
     def _checked_tables(self, which: Any) -> Array:
@@ -403,10 +423,24 @@ def _all_keys(seed: Any, num_tables: int) -> tuple[Any, Array]:
 
 
 @functools.cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return the threads that all batches of as many share; a batch holds none, so it pickles."""
-    # What numpy warns of is a thread's own: uncompiled kernels wrap 64-bit hashes on purpose.
-    return ThreadPoolExecutor(threads, "judgement-batch", lambda: np.seterr(over="ignore"))
+def _helpers(count: int) -> SimpleQueue[Callable[[], None]]:
+    """Return where `count` threads, shared by all batches, wait for work; so a batch pickles."""
+    queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
+
+    def help_out() -> None:
+        # What numpy warns of is a thread's own: uncompiled kernels wrap 64-bit hashes on purpose.
+        np.seterr(over="ignore")
+        while True:
+            queue.get()()
+
+    for _ in range(count):
+        threading.Thread(target=help_out, name="judgement-batch", daemon=True).start()
+    return queue
+
+
+# A child of fork has no threads but its own.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)
 
 
 def all_rules(rules: RulesLike | Sequence[RulesLike]) -> tuple[Rules, ...]:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from judgement_env._jit import njit, spread_bits, stack_bytes, write_word
+from judgement_env._jit import inside, njit, stack_bytes
+from judgement_env._lanes import put_lanes, spread, spread_half
 from judgement_env.cards import BID_OFFSET, NONE, NUM_ACTIONS, NUM_CARDS
 from judgement_env.state import (
     BIDDING,
@@ -34,10 +35,8 @@ ONE = np.uint64(1)
 SUIT_BITS = np.uint64((1 << 13) - 1)
 LOW_HALF = np.uint64((1 << 32) - 1)
 HALF = np.uint64(32)
-LOWEST_BYTE = np.uint64(0xFF)
-EACH_LOWEST = np.uint64(0x0101010101010101)
-OWN_BITS = np.uint64(0x8040201008040201)
-OWN_CARRIES = np.uint64(0x00406070787C7E7F)
+# Where the last 32 actions of a mask begin.
+LAST_PART = NUM_ACTIONS - 32
 
 # --- bits -------------------------------------------------------------------------------------
 
@@ -200,7 +199,7 @@ def deal_cards(r: RulesRecord, t: TableRecord) -> None:
         t.trump = card // 13
 
 
-@njit
+@inside
 def remove_card(t: TableRecord, seat: int, card: int) -> None:
     """Take one copy of `card` out of a hand that holds it."""
     hand = t.hand[np.uintp(seat)]
@@ -216,18 +215,19 @@ def remove_card(t: TableRecord, seat: int, card: int) -> None:
 @njit
 def legal_cards(t: TableRecord) -> Bits:
     """Return the cards the seat to act may play, one bit a card: follow suit if it can."""
+    # Fields are read before a choice between values, or it becomes a branch, guessed wrong often.
     hand = t.hand[np.uintp(t.seat), 0]
-    following = hand & suit_mask(t.led) if t.led != NONE else ZERO
-    return following if following != ZERO else hand
+    led = int(t.led)
+    following = hand & suit_mask(max(0, led))
+    return following if (led != NONE) & (following != ZERO) else hand
 
 
 @njit
 def forbidden_bid(r: RulesRecord, t: TableRecord) -> int:
     """Return the bid the hook takes from the seat to act, NONE where it takes none."""
     is_last = t.num_bids == r.num_players - 1
-    if r.has_hook and is_last and t.bid_sum <= t.cards:
-        return int(t.cards - t.bid_sum)
-    return NONE
+    left = int(t.cards) - int(t.bid_sum)
+    return left if (r.has_hook == 1) & is_last & (left >= 0) else NONE
 
 
 @njit
@@ -243,39 +243,42 @@ def is_legal(r: RulesRecord, t: TableRecord, action: int) -> bool:
     return False
 
 
-@njit
-def spread_byte(bits: Bits) -> Bits:
-    """Return a word whose byte b is bit b of the lowest byte of `bits`."""
-    # Each byte of the product holds all eight bits, of which the mask keeps its own; the sum
-    # carries it into the byte's highest bit.
-    own = (bits & LOWEST_BYTE) * EACH_LOWEST & OWN_BITS
-    return (own + OWN_CARRIES) >> np.uint64(7) & EACH_LOWEST
+@inside
+def legal_actions(r: RulesRecord, t: TableRecord) -> tuple[Bits, Bits]:
+    """Return the cards and the bids that the seat to act may take, bit b for a bid of b."""
+    cards = ZERO
+    bids = ZERO
+    if t.seat != NONE:
+        is_bidding = t.phase == BIDDING
+        forbidden = forbidden_bid(r, t)
+        bids = (ONE << np.uint64(t.cards + 1)) - ONE
+        bids &= ~(ONE << np.uint64(max(0, forbidden))) if forbidden != NONE else ~ZERO
+        cards = legal_cards(t)
+        bids = bids if is_bidding else ZERO
+        cards = ZERO if is_bidding else cards
+    return cards, bids
+
+
+@inside
+def put_mask(cards: Bits, bids: Bits, mask: Array) -> None:
+    """Write legal cards and bids into `mask` (79,): 64 actions, and the last 32 over their end."""
+    put_lanes(mask, 0, spread(cards | bids << np.uint64(BID_OFFSET)))
+    last = cards >> np.uint64(LAST_PART) | bids << np.uint64(BID_OFFSET - LAST_PART)
+    put_lanes(mask, LAST_PART, spread_half(last))
 
 
 @njit
 def write_mask(r: RulesRecord, t: TableRecord, mask: Array) -> int:
     """Write the legal actions of the seat to act into `mask` (79,); return how many there are."""
-    cards = ZERO
-    bids = ZERO
-    if t.phase == PLAYING:
-        cards = legal_cards(t)
-    elif t.phase == BIDDING:
-        bids = (ONE << np.uint64(t.cards + 1)) - ONE
-        forbidden = forbidden_bid(r, t)
-        if forbidden != NONE:
-            bids ^= ONE << np.uint64(forbidden)
-    # 64 actions at once, then the last 15 as two words that overlap.
-    spread_bits(mask, 0, cards | bids << np.uint64(BID_OFFSET))
-    beyond = bids >> np.uint64(64 - BID_OFFSET)
-    write_word(mask, NUM_ACTIONS - 15, spread_byte(beyond))
-    write_word(mask, NUM_ACTIONS - 8, spread_byte(beyond >> np.uint64(7)))
+    cards, bids = legal_actions(r, t)
+    put_mask(cards, bids, mask)
     return popcount(cards | bids)
 
 
 # --- bid --------------------------------------------------------------------------------------
 
 
-@njit
+@inside
 def apply_bid(r: RulesRecord, t: TableRecord, bid: int) -> None:
     """Enter the bid of the seat to act; after the last bid the seat next to the dealer leads."""
     t.bid[t.seat] = bid
@@ -289,7 +292,7 @@ def apply_bid(r: RulesRecord, t: TableRecord, bid: int) -> None:
             play_blind(r, t)
 
 
-@njit
+@inside
 def play_blind(r: RulesRecord, t: TableRecord) -> None:
     """Play the single trick of a blind round: every seat's only card, in turn."""
     for _ in range(r.num_players):
@@ -299,7 +302,7 @@ def play_blind(r: RulesRecord, t: TableRecord) -> None:
 # --- play -------------------------------------------------------------------------------------
 
 
-@njit
+@inside
 def beats(card: int, best: int, trump: int) -> bool:
     """Return whether `card` beats the best card of the trick; of two alike the later one wins."""
     suit = suit_of(card)
@@ -307,7 +310,7 @@ def beats(card: int, best: int, trump: int) -> bool:
     return bool((is_same & (card >= best)) | (~is_same & ((suit == trump) | (best == NONE))))
 
 
-@njit
+@inside
 def apply_play(r: RulesRecord, t: TableRecord, card: int) -> None:
     """Play a card of the seat to act; award the trick, and settle the round, when complete."""
     # Choices that cards make at random are values here, not branches: a branch guessed wrong costs
@@ -315,14 +318,17 @@ def apply_play(r: RulesRecord, t: TableRecord, card: int) -> None:
     seat = int(t.seat)
     suit = suit_of(card)
     turn = int(t.turn)
-    led = suit if turn == 0 else int(t.led)
+    best = int(t.best)
+    winner = int(t.winner)
+    led = int(t.led)
+    led = suit if turn == 0 else led
     remove_card(t, seat, card)
     t.plays[np.uintp(t.trick), np.uintp(turn)] = card
     t.led = led
     t.voids[np.uintp(seat)] |= int(suit != led) << led
-    is_best = beats(card, int(t.best), int(t.trump))
-    t.best = card if is_best else t.best
-    t.winner = seat if is_best else t.winner
+    is_best = beats(card, best, int(t.trump))
+    t.best = card if is_best else best
+    t.winner = seat if is_best else winner
     turn += 1
     if turn == r.num_players:
         award_trick(r, t)
@@ -331,7 +337,7 @@ def apply_play(r: RulesRecord, t: TableRecord, card: int) -> None:
         t.seat = next_seat(r, t, seat)
 
 
-@njit
+@inside
 def clear_trick(t: TableRecord) -> None:
     """Make the table ready for the next lead."""
     t.turn = 0
@@ -340,7 +346,7 @@ def clear_trick(t: TableRecord) -> None:
     t.winner = NONE
 
 
-@njit
+@inside
 def award_trick(r: RulesRecord, t: TableRecord) -> None:
     """Give the trick to its winner, who leads the next one; settle after the last."""
     winner = int(t.winner)
@@ -369,7 +375,7 @@ def settle_round(r: RulesRecord, t: TableRecord) -> None:
     t.seat = NONE
 
 
-@njit
+@inside
 def apply_action(r: RulesRecord, t: TableRecord, action: int) -> bool:
     """Apply a legal action; return whether it settled the round, which then still lies open."""
     if action >= BID_OFFSET:

@@ -16,16 +16,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from judgement_env._jit import njit, read_word, spread_bits, write_word
+from judgement_env._jit import inside, njit, read_word, spread_bits, write_word
+from judgement_env._lanes import (
+    MANY,
+    gaps,
+    in_fours,
+    lanes_at,
+    picked,
+    put_lanes,
+    put_suits,
+    spread,
+    spread_suits,
+    sums_above,
+    where,
+)
 from judgement_env.cards import NO_TRUMP, NONE, NUM_CARDS, SUITS, card_text
 from judgement_env.engine import (
     ONE,
     ZERO,
+    card_bit,
     forbidden_bid,
     lowest,
     next_seat,
-    popcount,
-    suit_mask,
     suit_of,
 )
 from judgement_env.state import (
@@ -187,13 +199,13 @@ AT_MISSED = SLICES["missed_points"].start
 # --- what a seat knows ------------------------------------------------------------------------
 
 
-@njit
+@inside
 def knows_hand(t: TableRecord) -> bool:
     """Return whether a seat may look at its own cards: not before the bids of a blind round."""
     return not (t.is_blind and t.phase == BIDDING)
 
 
-@njit
+@inside
 def knows_bid(r: RulesRecord, t: TableRecord, viewer: int, seat: int) -> bool:
     """Return whether `viewer` knows the bid of `seat`: made, and shown if bids are simultaneous."""
     if t.bid[seat] == NONE:
@@ -201,10 +213,25 @@ def knows_bid(r: RulesRecord, t: TableRecord, viewer: int, seat: int) -> bool:
     return seat == viewer or not (r.is_simultaneous and t.phase == BIDDING)
 
 
-@njit
+@inside
 def gone_word(t: TableRecord, seat: int, word: int) -> Bits:
     """Return one word of the cards a seat has played; a second copy stands in a second word."""
-    return t.dealt[seat, word] ^ t.hand[seat, word]
+    k = np.uintp(seat)
+    return t.dealt[k, word] ^ t.hand[k, word]
+
+
+@inside
+def more_seen(once: Bits, twice: Bits, cards: Bits) -> tuple[Bits, Bits]:
+    """Return the cards seen with one copy or more, and with two, `cards` added to those before."""
+    return once | cards, twice | once & cards
+
+
+@inside
+def unseen(r: RulesRecord, once: Bits, twice: Bits) -> tuple[Bits, Bits]:
+    """Return the cards with one copy or more unseen, and with two, by those seen."""
+    if r.packs == 1:
+        return r.deck & ~once, ZERO
+    return r.deck & ~twice, r.deck & ~once
 
 
 @njit
@@ -213,179 +240,215 @@ def unseen_words(r: RulesRecord, t: TableRecord, viewer: int) -> tuple[Bits, Bit
     once = ZERO
     twice = ZERO
     if t.turn_up != NONE:
-        once = ONE << np.uint64(t.turn_up)
+        once = card_bit(t.turn_up)
     for word in range(r.packs):
         if knows_hand(t):
-            held = t.hand[viewer, word]
-            twice |= once & held
-            once |= held
+            once, twice = more_seen(once, twice, t.hand[viewer, word])
         for seat in range(r.num_players):
-            gone = gone_word(t, seat, word)
-            twice |= once & gone
-            once |= gone
-    if r.packs == 1:
-        return r.deck & ~once, ZERO
-    return r.deck & ~twice, r.deck & ~once
+            once, twice = more_seen(once, twice, gone_word(t, seat, word))
+    return unseen(r, once, twice)
 
 
-@njit
+@inside
 def relative(r: RulesRecord, viewer: int, seat: int) -> int:
     """Return how many seats after `viewer` a seat is, in the direction of play."""
-    distance = seat - viewer if r.step == 1 else viewer - seat
-    return int(distance + r.num_players if distance < 0 else distance)
+    return int(r.places[np.uintp(viewer), np.uintp(seat)])
 
 
 # --- encode -----------------------------------------------------------------------------------
 
 
-@njit
+@inside
 def put(out: Array, index: int, value: int) -> None:
     """Write ``out[index]``; unsigned, the index needs no code for negative ones."""
     out[np.uintp(index)] = value
 
 
-@njit
-def encode_cards(bits: Bits, out: Array, start: int) -> None:
+@inside
+def count_cards(bits: Bits, out: Array, start: int) -> None:
     """Count one more of each card in `bits`."""
     while bits:
         out[start + lowest(bits)] += 1
         bits &= bits - ONE
 
 
-@njit
-def encode_hand(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
-    """Write the own hand and the strength of its cards."""
-    once, twice = unseen_words(r, t, viewer)
-    held = t.hand[np.uintp(viewer), 0]
-    spread_bits(out, AT_HAND, held)
-    spread_bits(out, AT_STRENGTH, ZERO)
-    while held:
-        card = lowest(held)
-        held &= held - ONE
-        higher = suit_mask(suit_of(card)) & ~((ONE << np.uint64(card + 1)) - ONE)
-        num_higher = popcount(once & higher) + popcount(twice & higher)
-        put(out, AT_STRENGTH + card, 13 - min(12, num_higher))
+@inside
+def encode_cards(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
+    """Write the own hand, the trick in progress, what each seat has played, and strengths."""
+    order = r.order[np.uintp(viewer)]
+    held = t.hand[np.uintp(viewer), 0] if knows_hand(t) else ZERO
+    put_lanes(out, AT_HAND, spread(held))
+    encode_table(r, t, out)
+    once = held
+    twice = ZERO
+    if t.turn_up != NONE:
+        once, twice = more_seen(once, twice, card_bit(t.turn_up))
+    for rel_seat in range(r.num_players):
+        gone = gone_word(t, order[np.uintp(rel_seat)], 0)
+        once, twice = more_seen(once, twice, gone)
+        put_lanes(out, AT_GONE + rel_seat * NUM_CARDS, spread(gone))
+    # No seats, no cards: zeros, but the compiler would make a slow call of them if it knew.
+    nothing = r.deck >> np.uint64(NUM_CARDS)
+    for start in range(AT_GONE + r.num_players * NUM_CARDS, AT_VOID, 2 * MANY):
+        put_lanes(out, start, spread(nothing))
+        put_lanes(out, start + MANY, spread(nothing))
     if r.packs == 2:
-        encode_cards(t.hand[viewer, 1], out, AT_HAND)
+        held_twice = t.hand[np.uintp(viewer), 1] if knows_hand(t) else ZERO
+        count_cards(held_twice, out, AT_HAND)
+        once, twice = more_seen(once, twice, held_twice)
+        for rel_seat in range(r.num_players):
+            gone = gone_word(t, order[np.uintp(rel_seat)], 1)
+            once, twice = more_seen(once, twice, gone)
+            count_cards(gone, out, AT_GONE + rel_seat * NUM_CARDS)
+    encode_strength(r, held, once, twice, out)
 
 
-@njit
+@inside
+def encode_strength(r: RulesRecord, held: Bits, once: Bits, twice: Bits, out: Array) -> None:
+    """Write the strength of the cards held, by those seen with one copy and with two."""
+    # All cards at once: a loop over those held takes as long, and ends where nobody could guess.
+    once, twice = unseen(r, once, twice)
+    copies = spread_suits(once)
+    if r.packs == 2:
+        copies = copies + spread_suits(twice)
+    higher = sums_above(copies)
+    strength = 13 - where(higher > 12, 12, higher)
+    put_suits(out, AT_STRENGTH, where(spread_suits(held) != 0, strength, 0))
+
+
+@inside
+def encode_table(r: RulesRecord, t: TableRecord, out: Array) -> None:
+    """Write the cards of the trick in progress."""
+    once = ZERO
+    twice = ZERO
+    if t.phase == BIDDING or t.phase == PLAYING:
+        plays = t.plays[np.uintp(t.trick)]
+        # All ten, for nobody could guess how many were played; NONE is a bit beyond the cards.
+        for turn in range(MAX_SEATS):
+            bit = ONE << np.uint64(plays[np.uintp(turn)] & 63)
+            if r.packs == 2:
+                twice |= once & bit
+            once |= bit
+    put_lanes(out, AT_TABLE, spread(once))
+    if r.packs == 2:
+        # The bit of no card is not in the pack.
+        count_cards(twice & r.deck, out, AT_TABLE)
+
+
+@inside
 def encode_trick(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
-    """Write the trick in progress: who leads, who played what, who is winning."""
+    """Write who leads the trick in progress, who played what, and who is winning."""
+    taken = lanes_at(r.taken, 0)
+    put_lanes(out, AT_TRICK_RANK, taken & 0)
+    put_lanes(out, AT_TRICK_SUIT, taken & 0)
+    put_lanes(out, AT_WINNING, taken & 0)
     if t.phase != BIDDING and t.phase != PLAYING:
         return
-    seat = int(t.leader)
-    put(out, AT_LEADER + relative(r, viewer, seat), 1)
-    plays = t.plays[np.uintp(t.trick)]
-    for turn in range(t.turn):
-        card = int(plays[np.uintp(turn)])
-        suit = suit_of(card)
-        rel_seat = relative(r, viewer, seat)
-        out[np.uintp(AT_TABLE + card)] += 1
-        put(out, AT_TRICK_RANK + rel_seat, card - 13 * suit + 1)
-        put(out, AT_TRICK_SUIT + rel_seat, suit + 1)
-        if seat == t.winner:
-            put(out, AT_WINNING + rel_seat, 1)
-        seat = next_seat(r, t, seat)
-    if t.led != NONE:
-        put(out, AT_LED + t.led, 1)
+    rel_leader = relative(r, viewer, int(t.leader))
+    turns = lanes_at(r.turns[np.uintp(rel_leader)], 0)
+    cards = lanes_at(t.plays[np.uintp(t.trick)], 0)
+    is_played = cards != NONE
+    suit = where(cards > 12, 1, 0) + where(cards > 25, 1, 0) + where(cards > 38, 1, 0)
+    below = where(cards > 12, 13, 0) + where(cards > 25, 13, 0) + where(cards > 38, 13, 0)
+    put_lanes(out, AT_TRICK_RANK, picked(where(is_played, cards - below + 1, 0), turns) & taken)
+    put_lanes(out, AT_TRICK_SUIT, picked(where(is_played, suit + 1, 0), turns) & taken)
+    winner = int(t.winner)
+    put(out, AT_WINNING + relative(r, viewer, max(0, winner)), int(winner != NONE))
 
 
-@njit
-def encode_gone(r: RulesRecord, t: TableRecord, seat: int, out: Array, start: int) -> None:
-    """Write the cards a seat has played, its 52 counts and zeros after them up to 64 bytes."""
-    spread_bits(out, start, gone_word(t, seat, 0))
-    if r.packs == 2:
-        encode_cards(gone_word(t, seat, 1), out, start)
-
-
-@njit
+@inside
 def encode_seats(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
-    """Write what is known of each seat: cards played, voids, tricks, total, and its bid."""
-    num_players = int(r.num_players)
-    is_hidden = bool(r.is_simultaneous) & (t.phase == BIDDING)
-    tricks_left = int(t.cards) - int(t.trick)
-    own_total = int(t.total[np.uintp(viewer)])
-    bid_sum = 0
-    seat = viewer
-    for rel_seat in range(num_players):
-        encode_gone(r, t, seat, out, AT_GONE + rel_seat * NUM_CARDS)
-        seat = next_seat(r, t, seat)
-    write_word(out, AT_TOTAL, MIDDLE)
-    write_word(out, AT_TOTAL + MAX_SEATS - 8, MIDDLE)
-    for rel_seat in range(num_players):
-        k = np.uintp(seat)
-        # Bit s of `voids` becomes byte s; what follows the fourth byte is written over later.
-        voids = np.uint64(t.voids[k]) * np.uint64(0x204081) & np.uint64(0x01010101)
-        write_word(out, AT_VOID + 4 * rel_seat, voids)
-        won = int(t.won[k])
-        bid = int(t.bid[k])
-        put(out, AT_SEATED + rel_seat, 1)
-        put(out, AT_WON + rel_seat, won)
-        put(out, AT_TOTAL + rel_seat, shown_difference(r, int(t.total[k]) - own_total))
-        if bid != NONE and (rel_seat == 0 or not is_hidden):
-            need = bid - won
-            put(out, AT_BID_MADE + rel_seat, 1)
-            put(out, AT_BID + rel_seat, bid)
-            put(out, AT_NEED + rel_seat, max(0, need))
-            put(out, AT_LOST + rel_seat, int((need < 0) | (need > tricks_left)))
-            bid_sum += bid
-        seat = next_seat(r, t, seat)
+    """Write what is known of each seat's bid and tricks; zeros from there on."""
+    taken = lanes_at(r.taken, 0)
+    order = lanes_at(r.order[np.uintp(viewer)], 0)
+    is_known = taken != 0
+    bid_sum = int(t.bid_sum)
+    if r.is_simultaneous and t.phase == BIDDING:
+        is_known = lanes_at(r.own, 0) != 0
+        bid_sum = max(0, int(t.bid[viewer]))
+    bid = picked(lanes_at(t.bid, 0), order)
+    won = picked(lanes_at(t.won, 0), order) & taken
+    is_known = is_known & (bid != NONE)
+    need = where(is_known, bid - won, 0)
+    put_lanes(out, AT_BID_MADE, where(is_known, 1, 0))
+    put_lanes(out, AT_BID, where(is_known, bid, 0))
+    put_lanes(out, AT_WON, won)
+    put_lanes(out, AT_NEED, where(need > 0, need, 0))
+    put_lanes(out, AT_LOST, where((need < 0) | (need > t.cards - t.trick), 1, 0))
+    put_lanes(out, AT_SEATED, taken & 1)
+    put_lanes(out, AT_LEADER, spread(ZERO))
     put(out, AT_BID_SUM, bid_sum)
 
 
-@njit
+@inside
+def encode_totals(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
+    """Write the seats' totals beside the own."""
+    own = int(t.total[np.uintp(viewer)])
+    if r.unit == 1:
+        taken = lanes_at(r.taken, 0)
+        order = lanes_at(r.order[np.uintp(viewer)], 0)
+        put_lanes(out, AT_TOTAL, where(taken != 0, picked(gaps(t.total, own), order), -128))
+        return
+    write_word(out, AT_TOTAL, MIDDLE)
+    write_word(out, AT_TOTAL + MAX_SEATS - 8, MIDDLE)
+    seat = viewer
+    for rel_seat in range(r.num_players):
+        gap = int(t.total[np.uintp(seat)]) - own
+        put(out, AT_TOTAL + rel_seat, shown_difference(r, gap))
+        seat = next_seat(r, t, seat)
+
+
+@inside
 def shown_difference(r: RulesRecord, points: int) -> int:
     """Return a difference of points as a raw value: rounded to units, around 128."""
-    if r.unit != 1:
-        # ``points / unit`` to the nearest, halves up: the half in the sum keeps the product, a
-        # quarter of the quotient's time, clear of the whole numbers at which it could err.
-        points = int(np.floor((2 * points + r.unit + 0.5) * r.half_unit_inverse))
-    return min(255, max(0, 128 + points))
+    # ``points / unit`` to the nearest, halves up: the half in the sum keeps the product, a
+    # quarter of the quotient's time, clear of the whole numbers at which it could err.
+    number = int(np.floor((2 * points + r.unit + 0.5) * r.half_unit_inverse))
+    return min(255, max(0, 128 + number))
 
 
-@njit
-def encode_round(r: RulesRecord, t: TableRecord, out: Array) -> None:
-    """Write trump, phase, hook and what is to come in the match."""
+@inside
+def encode_round(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
+    """Write leader, dealer, trump, phase, hook and what is to come in the match."""
+    is_bidding, is_playing = t.phase == BIDDING, t.phase == PLAYING
+    put(out, AT_LEADER + relative(r, viewer, int(t.leader)), int(is_bidding | is_playing))
+    put(out, AT_DEALER + relative(r, viewer, int(t.dealer)), 1)
     put(out, AT_TRUMP + t.trump, 1)
+    put(out, AT_LED + max(0, t.led), int(t.led != NONE))
     if t.turn_up != NONE:
         put(out, AT_TURN_UP, int(t.turn_up) - 13 * suit_of(int(t.turn_up)) + 1)
-    if t.phase == BIDDING:
-        put(out, AT_FORBIDDEN, forbidden_bid(r, t) + 1)
-        put(out, AT_PHASE, 1)
-    elif t.phase == PLAYING:
-        put(out, AT_PHASE + 1, 1)
+    forbidden = forbidden_bid(r, t)
+    put(out, AT_FORBIDDEN, forbidden + 1 if is_bidding else 0)
+    put(out, AT_PHASE, int(is_bidding))
+    put(out, AT_PHASE + 1, int(is_playing))
     put(out, AT_CARDS, t.cards)
     put(out, AT_TRICKS_LEFT, t.cards - t.trick)
     coming = int(t["round"]) + 1
     rounds_left = t.last_round - t["round"]
     put(out, AT_ROUNDS_LEFT, min(255, rounds_left))
-    if rounds_left > 0:
-        # The rounds after the last one of this match are not to come.
-        beyond = np.uint64(8 * max(0, COMING_ROUNDS - rounds_left))
-        write_word(out, AT_COMING_CARDS, first_bytes(read_word(r.shown_cards, coming), beyond))
-        write_word(out, AT_COMING_TRUMP, first_bytes(read_word(r.shown_trumps, coming), beyond))
+    cards, trumps = read_word(r.shown_cards, coming), read_word(r.shown_trumps, coming)
+    if t.last_round != r.num_rounds - 1:
+        # Rounds of the schedule after the last one of this match are not to come.
+        beyond = 8 * max(0, COMING_ROUNDS - rounds_left)
+        cards, trumps = first_bytes(cards, beyond), first_bytes(trumps, beyond)
+    write_word(out, AT_COMING_CARDS, cards)
+    write_word(out, AT_COMING_TRUMP, trumps)
 
 
-@njit
-def first_bytes(word: Bits, beyond: Bits) -> Bits:
-    """Return a word with its `beyond` highest bits cleared."""
-    return (word << beyond) >> beyond
+@inside
+def first_bytes(word: Bits, beyond: int) -> Bits:
+    """Return a word with its `beyond` highest bits, an even number up to 64, cleared."""
+    half = np.uint64(beyond >> 1)
+    return (((word << half) << half) >> half) >> half
 
 
-@njit
+@inside
 def encode_rules(r: RulesRecord, t: TableRecord, out: Array) -> None:
     """Write the rules that matter for this round, payoffs above all."""
-    put(out, AT_RULES, r.packs)
-    put(out, AT_RULES + 1, r.has_hook)
-    put(out, AT_RULES + 2, r.is_simultaneous)
+    write_word(out, AT_RULES, read_word(r.shown_rules, 0))
     put(out, AT_RULES + 3, t.is_blind)
-    put(out, AT_RULES + 4, r.is_turn_up)
-    put(out, AT_RULES + 5, r.suits)
-    put(out, AT_RULES + 6, r.ranks)
     shown = r.shown_points[np.uintp(t.cards)]
-    write_word(out, AT_MADE, read_word(shown, 0))
-    write_word(out, AT_MADE + 8, read_word(shown, 8))
+    put_lanes(out, AT_MADE, lanes_at(shown, 0))
     # Overlapping the one before, for a row ends here.
     write_word(out, AT_MADE + SHOWN_POINTS - 8, read_word(shown, SHOWN_POINTS - 8))
 
@@ -394,39 +457,35 @@ def encode_rules(r: RulesRecord, t: TableRecord, out: Array) -> None:
 def encode(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
     """Write what `viewer` knows of a table into `out` (SIZE,) uint8.
 
-    Cards are written 64 bytes at a time, blocks in ascending order, so that what a block writes
-    past its end is written over by the next.
+    Blocks are written 16 or 64 bytes at a time, in ascending order, so that what one writes past
+    its end is written over by the next; strengths come after their neighbours and fit exactly.
     """
     viewer = int(viewer)
-    if knows_hand(t):
-        encode_hand(r, t, viewer, out)
-    else:
-        spread_bits(out, AT_HAND, ZERO)
-        spread_bits(out, AT_STRENGTH, ZERO)
-    spread_bits(out, AT_TABLE, ZERO)
-    # From the cards gone on, the seats that are taken will write theirs.
-    out[AT_GONE + NUM_CARDS * r.num_players :] = 0
-    encode_seats(r, t, viewer, out)
+    encode_cards(r, t, viewer, out)
+    order = lanes_at(r.order[np.uintp(viewer)], 0)
+    voids = picked(lanes_at(t.voids, 0), order) & lanes_at(r.taken, 0)
+    put_lanes(out, AT_VOID, in_fours(voids))
     encode_trick(r, t, viewer, out)
-    put(out, AT_DEALER + relative(r, viewer, t.dealer), 1)
-    encode_round(r, t, out)
+    encode_seats(r, t, viewer, out)
+    encode_totals(r, t, viewer, out)
+    encode_round(r, t, viewer, out)
     encode_rules(r, t, out)
 
 
 @njit
 def encode_oracle(r: RulesRecord, t: TableRecord, viewer: int, out: Array) -> None:
-    """Write every hand, hidden ones included, by relative seat into `out` (ORACLE_SIZE,) uint8."""
+    """Write every hand, hidden ones included, by relative seat into `out` (ORACLE_SIZE,)."""
     out[:] = 0
     seat = int(viewer)
     for rel_seat in range(r.num_players):
         start = rel_seat * NUM_CARDS
-        # The last of ten seats has no room for 64 bytes.
+        # The last of ten seats has no room for 64 values.
         if rel_seat < MAX_SEATS - 1:
             spread_bits(out, start, t.hand[seat, 0])
         else:
-            encode_cards(t.hand[seat, 0], out, start)
+            count_cards(t.hand[seat, 0], out, start)
         if r.packs == 2:
-            encode_cards(t.hand[seat, 1], out, start)
+            count_cards(t.hand[seat, 1], out, start)
         seat = next_seat(r, t, seat)
 
 

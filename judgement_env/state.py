@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from judgement_env._lanes import FEW
 from judgement_env.cards import MAX_BID, NONE, NUM_CARDS
 from judgement_env.rules import MAX_ROUNDS, Rules
 from judgement_env.scoring import points_table
@@ -83,10 +84,21 @@ RULES_RECORD = make_record(
         ("shown_cards", "u1", (MAX_ROUNDS + WORD_BYTES,)),
         ("shown_trumps", "u1", (MAX_ROUNDS + WORD_BYTES,)),
         ("shown_points", "u1", (MAX_CARDS + 1, SHOWN_POINTS)),
+        ("shown_rules", "u1", (WORD_BYTES,)),
+        # 16 lanes each (see `_lanes`): -1 at the seats taken, and at the first; by the seat that
+        # looks, the seats after it, and the place of each seat among these; by the relative seat
+        # that leads, the turn of each relative seat
+        ("taken", "i1", (FEW,)),
+        ("own", "i1", (FEW,)),
+        ("order", "i1", (MAX_SEATS, FEW)),
+        ("places", "i1", (MAX_SEATS, FEW)),
+        ("turns", "i1", (MAX_SEATS, FEW)),
     ]
 )
 
-# One table. Seats from num_players on, and tricks from `cards` on, are unused.
+# One table. Seats from num_players on, and tricks from `cards` on, are unused. Fillers begin hands
+# and deals on new lines of 64 bytes, and let 16 bytes be read where fewer are meant; being fields
+# they are bytes of every copy, so that equal tables are equal bytes.
 TABLE_RECORD = make_record(
     [
         # names the deals of the table together with match and round; hidden
@@ -121,21 +133,24 @@ TABLE_RECORD = make_record(
         ("led", "i4"),
         ("best", "i4"),
         ("winner", "i4"),
-        # by seat: bid (-1 before), tricks won, points of the round settled last, total
-        ("bid", "i4", (MAX_SEATS,)),
-        ("won", "i4", (MAX_SEATS,)),
-        ("points", "i4", (MAX_SEATS,)),
-        ("total", "i4", (MAX_SEATS,)),
-        # by seat: bit s set = shown to lack suit s
-        ("voids", "i4", (MAX_SEATS,)),
-        # by seat and word: bit c of word k set = more than k copies of card c; held, and as dealt
+        # by seat: bid (-1 before), tricks won; bit s set = shown to lack suit s
+        ("bid", "i1", (MAX_SEATS,)),
+        ("won", "i1", (MAX_SEATS,)),
+        ("voids", "i1", (MAX_SEATS,)),
+        ("filler", "i1", (10,)),
+        # by seat and word: bit c of word k set = more than k copies of card c held
         ("hand", "u8", (MAX_SEATS, MAX_PACKS)),
-        ("dealt", "u8", (MAX_SEATS, MAX_PACKS)),
-        # by trick: its leader, and its cards in order of play from the leader, -1 = not yet
+        # by trick: its leader
         ("leaders", "i1", (MAX_CARDS,)),
+        ("filler_two", "i1", (6,)),
+        # as `hand`, when it was dealt
+        ("dealt", "u8", (MAX_SEATS, MAX_PACKS)),
+        # by seat: total, and points of the round settled last
+        ("total", "i4", (MAX_SEATS,)),
+        ("points", "i4", (MAX_SEATS,)),
+        # by trick: its cards in order of play from the leader, -1 = not yet
         ("plays", "i1", (MAX_CARDS, MAX_SEATS)),
-        # fills the record up, so that equal tables are equal bytes
-        ("filler", "i1", (2,)),
+        ("filler_three", "i1", (12,)),
     ]
 )
 
@@ -175,6 +190,12 @@ def shown_points(points: Array, unit: int, cards: int) -> Array:
     return capped_units(values, unit)
 
 
+def _shown_rules(record: RulesRecord) -> list[int]:
+    """Return packs, hook, simultaneous bids, 0 for a blind round, turned-up trump, suits, ranks."""
+    r = record
+    return [r.packs, r.has_hook, r.is_simultaneous, 0, r.is_turn_up, r.suits, r.ranks]
+
+
 def pack_rules(rules: Sequence[Rules]) -> Array:
     """Return `rules` as an array (K,) of RULES_RECORD."""
     records = np.zeros(len(rules), RULES_RECORD)
@@ -200,6 +221,14 @@ def pack_rules(rules: Sequence[Rules]) -> Array:
         record.points[:size, :size, :size] = r.points
         record.shown_cards[: r.num_rounds] = record.cards[: r.num_rounds]
         record.shown_trumps[: r.num_rounds] = record.trump[: r.num_rounds] + 1
+        seats = np.arange(r.num_players)
+        record.taken[: r.num_players] = -1
+        record.own[0] = -1
+        for seat in seats:
+            record.order[seat, : len(seats)] = (seat + seats * record.step) % len(seats)
+            record.places[seat, record.order[seat, : len(seats)]] = seats
+            record.turns[seat, : len(seats)] = (seats - seat) % len(seats)
+        record.shown_rules[:7] = _shown_rules(record)
         for cards in range(1, size):
             record.shown_points[cards] = shown_points(record.points, record.unit, cards)
     return records

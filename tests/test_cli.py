@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -110,7 +111,13 @@ MISTAKES = {
     "an endless delay": (["play", "--delay", "inf"], "--delay: inf (allowed: 0 to 60 seconds)"),
     "a folder to save in": (["play", "--save", ".", "--bots", THREE], "--save: '.' cannot"),
     "one bot in the arena": (["arena", "heuristic"], "two bots or more"),
+    "no bots in the arena": (["arena"], "two bots or more"),
     "no matches": (["arena", "heuristic", "random", "--matches", "0"], "matches: 0"),
+    "one bot on a ladder": (["arena", "--ladder", "heuristic"], "two bots or more"),
+    "half a ladder": (["arena", "heuristic", "random", "--save=x"], "--save: goes with --ladder"),
+    "records of a ladder": (["arena", "--ladder", "--records", "x"], "--records: does not go"),
+    "two forms at once": (["arena", "--json", "--markdown"], "not allowed with argument --json"),
+    "no bot to serve": (["bot", "heuristik"], "did you mean 'heuristic'"),
     "no record": (["replay", "none.json"], "record file: 'none.json' does not exist"),
     "a folder as a record": (["replay", "."], "record file: '.' cannot be read"),
 }  # fmt: skip
@@ -343,3 +350,46 @@ def test_the_arena_prints_a_table_or_json(capsys: pytest.CaptureFixture[str]) ->
     data = json.loads(capsys.readouterr().out)
     assert data["bots"] == ["heuristic", "random"]
     assert Rules.from_dict(data["rules"]).cards == (2, 1)
+
+
+def test_a_ladder_prints_its_tables_in_the_form_asked_for_and_saves_its_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["arena", "--ladder", "heuristic", "random", "--matches", "8", "--cards", "2,1"]
+    file = tmp_path / "ladder.json"
+    assert main([*words, "--save", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert "Mixed tables" in text and "Ratings and time a decision" in text
+    saved = json.loads(file.read_text(encoding="utf-8"))
+    assert saved["format"] == "judgement-ladder/1" and saved["matches_played"] == 8 * 3
+    assert main([*words, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["result"] == saved["result"] and data["standings"] == saved["standings"]
+    assert main([*words, "--markdown"]) == 0
+    assert "|:---|---:|" in capsys.readouterr().out
+    assert main([*words, "--save", str(tmp_path / "none" / "file")]) == 2
+    assert "save: " in capsys.readouterr().err
+
+
+def test_a_ladder_that_is_broken_off_prints_what_is_done_and_ends_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from judgement_env.bots import HeuristicBot
+
+    once = HeuristicBot.act_rows
+    asked = 0
+
+    def stopping(self: HeuristicBot, rules: Any, tables: Any, rows: Any) -> Any:
+        nonlocal asked
+        # Matches of many tables are played only after decisions were asked alone for their time.
+        asked += len(rows) > 1
+        if asked > 40:
+            raise KeyboardInterrupt
+        return once(self, rules, tables, rows)
+
+    monkeypatch.setattr(HeuristicBot, "act_rows", stopping)
+    words = ["arena", "--ladder", "heuristic", "random", "--matches", "400", "--cards", "2,1"]
+    assert main(words) == 130
+    shown = capsys.readouterr()
+    assert "stopped after " in shown.out and "of 1,200 matches" in shown.out
+    assert shown.err == ""

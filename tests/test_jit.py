@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from judgement_env._jit import (
     STACK_BYTES,
+    add_to,
+    fetch,
     njit,
     read_word,
     row_of,
@@ -18,8 +21,7 @@ from judgement_env._jit import (
     stack_bytes,
     write_word,
 )
-from judgement_env.engine import spread_byte
-from judgement_env.state import Array
+from judgement_env.state import Array, new_tables
 
 
 @njit
@@ -30,6 +32,18 @@ def spread_into(out: Array, start: int, bits: np.uint64) -> None:
 @njit
 def copy_word(out: Array, start: int, source: Array, first: int) -> None:
     write_word(out, start, read_word(source, first))
+
+
+@njit
+def add_twice(counters: Array, k: int, number: int) -> int:
+    add_to(counters, k, number)
+    return add_to(counters, k, number)
+
+
+@njit
+def fetch_all(tables: Array) -> None:
+    for i in range(len(tables)):
+        fetch(tables, i)
 
 
 @njit
@@ -64,18 +78,35 @@ def test_a_word_is_copied_byte_by_byte_wherever_it_starts() -> None:
         assert out.tolist() == [0] * 5 + list(range(first + 1, first + 9)) + [0] * 7
 
 
-def test_each_bit_of_a_byte_becomes_its_own_byte() -> None:
-    for bits in range(256):
-        word = int(spread_byte(np.uint64(bits | 0xF00)))
-        assert [word >> (8 * b) & 0xFF for b in range(8)] == [bits >> b & 1 for b in range(8)]
-
-
 def test_a_row_is_the_array_itself_and_scratch_space_is_its_own() -> None:
     total = np.zeros((3, 5), np.int64)
     for _ in range(2):
         count_up(total, 1)
     assert total.tolist() == [[0] * 5, [2, 4, 6, 8, 10], [0] * 5]
     assert STACK_BYTES >= 104
+
+
+def test_what_is_added_is_counted_and_what_was_there_before_returned() -> None:
+    counters = np.zeros(9, np.int64)
+    assert add_twice(counters, 8, 5) == 5
+    assert add_twice(counters, 8, -1) == 9
+    assert counters.tolist() == [0] * 8 + [8]
+
+
+def test_numbers_added_by_many_threads_are_each_added_once() -> None:
+    counters = np.zeros(1, np.int64)
+    add_twice(counters, 0, 0)
+    with ThreadPoolExecutor(4) as pool:
+        before = list(pool.map(lambda _: add_twice(counters, 0, 1), range(500)))
+    assert int(counters[0]) == 1000 and len(set(before)) == 500
+
+
+def test_fetching_records_changes_nothing() -> None:
+    tables = new_tables(3)
+    tables["key"] = [3, 4, 5]
+    before = tables.copy()
+    fetch_all(tables)
+    assert tables.tobytes() == before.tobytes()
 
 
 @pytest.mark.slow

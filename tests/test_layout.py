@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # A module imports only from modules that stand before it. A new module takes its place here.
 LAYERS = (
     "judgement_env._jit",
+    "judgement_env._lanes",
     "judgement_env.cards",
     "judgement_env.files",
     "judgement_env.scoring",

@@ -254,6 +254,13 @@ def test_a_state_of_another_number_of_tables_is_refused() -> None:
         make().set_state(state)
 
 
+def test_tables_of_another_version_are_refused() -> None:
+    state = make().get_state()
+    state["tables"] = state["tables"][:-8]
+    with pytest.raises(ValueError, match=r"another version .*--start"):
+        make().set_state(state)
+
+
 def test_the_same_seed_gives_the_same_batch_and_another_seed_another() -> None:
     batches = [Rollout(pack_rules(RULES), 5, 20, seed).collect(uniform) for seed in (1, 1, 2)]
     assert (batches[0].action == batches[1].action).all()

@@ -270,7 +270,13 @@ class Rollout:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from `get_state` of a rollout of the same shape."""
-        saved = state["tables"].numpy().view(self.tables.dtype)
+        content, size = state["tables"].numpy(), self.tables.dtype.itemsize
+        if content.nbytes % size:
+            raise ValueError(
+                f"tables: {content.nbytes} bytes saved are no tables of {size}: the run was made by"
+                " another version of the package; start a new one from its model (--start)"
+            )
+        saved = content.view(self.tables.dtype)
         if len(saved) != len(self.tables):
             raise ValueError(f"tables: {len(saved)} saved, {len(self.tables)} wanted")
         self.tables = saved.copy()
