@@ -59,7 +59,7 @@ $(VENV)/.stamp-train: $(VENV)/.stamp-torch pyproject.toml
 
 $(VENV)/.stamp-test: $(VENV)/.stamp-torch pyproject.toml
 	@echo "installing judgement-env with what its tests need"
-	@$(PIP) -e '.[train,bots,sb3,torchrl,tianshou,openspiel,dev]'
+	@$(PIP) -e '.[train,bots,sb3,torchrl,tianshou,openspiel,ratings,dev]'
 	@touch $@ $(VENV)/.stamp-train
 
 # RLlib demands an older gymnasium than the tests use, so it has an environment of its own.

@@ -1,4 +1,4 @@
-"""The `judgement` command: play, replay, rules, arena, bench, check, dataset.
+"""The `judgement` command: play, replay, rules, arena, blunders, bot, bench, check, dataset.
 
 Reads the command line, makes rules and bots of it, and hands over; what a command needs is imported
 when it runs. A mistake of the user is one line on stderr and exit status 2, Ctrl-C is 130, a reader
@@ -13,11 +13,11 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from judgement_env import __version__
+from judgement_env.progress import progress_of
 
 if TYPE_CHECKING:
     from judgement_env.rules import Rules
@@ -343,68 +343,53 @@ def _print_plain(data: Mapping[str, Any], as_json: bool) -> None:
 
 
 def _add_arena(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = (
-        "bots: random, heuristic, models/NAME or the folder of a model, process:COMMAND."
-    )
-    parser.add_argument("bots", nargs="+", metavar="BOT", help="two bots or more")
-    parser.add_argument(
-        "--matches", type=int, default=2000, metavar="N", help="of each pairing (default: 2000)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="of the deals (default: 1)"
-    )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument("--records", metavar="FOLDER", help="write the record of every match there")
-    from judgement_env.rule_options import add_rule_options
+    from judgement_env.arena_command import add_arena
 
-    add_rule_options(parser)
+    add_arena(parser)
 
 
 def _run_arena(arguments: argparse.Namespace) -> int:
-    from judgement_env import arena
-    from judgement_env.rule_options import rule_changes
-    from judgement_env.rules import make_rules
+    from judgement_env.arena_command import run_arena
 
-    rules = make_rules(arguments.rules).replace(**rule_changes(arguments))
-    with _progress("matches") as progress:
-        result = arena.compare(
-            arguments.bots,
-            rules=rules,
-            matches=arguments.matches,
-            seed=arguments.seed,
-            progress=progress,
-            records=arguments.records,
-        )
-    print(result.to_json() if arguments.json else result)
+    return 0 if run_arena(arguments) else INTERRUPTED
+
+
+# --- bot --------------------------------------------------------------------------------------
+
+
+def _add_bot(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "It answers JSON lines on standard input with JSON lines on standard output;\n"
+        "docs/bots.md has the messages. Errors and prints go to the error output."
+    )
+    parser.add_argument("bot", metavar="BOT", help="as in docs/bots.md: heuristic, models/NAME, …")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of a bot that draws by lot (default: 0)"
+    )
+
+
+def _run_bot(arguments: argparse.Namespace) -> int:
+    from judgement_env import serve
+    from judgement_env.bots import make_bot
+
+    with make_bot(arguments.bot, seed=arguments.seed) as bot:
+        serve.serve(bot, sys.stdin, sys.stdout)
     return 0
 
 
-@contextmanager
-def _progress(things: str) -> Iterator[Callable[[int, int | None], None] | None]:
-    """Something to call with how many things are done of how many, None off a terminal.
-
-    A bar where `rich` is installed, else one line that counts.
-    """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError:
-        try:
-            yield lambda done, total: _show_count(done, total, things)
-        finally:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-        return
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(things)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+# --- blunders ---------------------------------------------------------------------------------
 
 
-def _show_count(done: int, total: int | None, things: str) -> None:
-    of = "" if total is None else f" of {total:,}"
-    print(f"\r{done:,}{of} {things}", end="", file=sys.stderr, flush=True)
+def _add_blunders(parser: argparse.ArgumentParser) -> None:
+    from judgement_env import blunders
+
+    blunders.add_arguments(parser)
+
+
+def _run_blunders(arguments: argparse.Namespace) -> int:
+    from judgement_env import blunders
+
+    return blunders.main(arguments)
 
 
 # --- bench ------------------------------------------------------------------------------------
@@ -425,7 +410,7 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
 def _run_bench(arguments: argparse.Namespace) -> int:
     from judgement_env import bench
 
-    with _progress("rows") as progress:
+    with progress_of("rows") as progress:
         report = bench.run(
             arguments.rows,
             vs=arguments.vs,
@@ -517,7 +502,7 @@ def _add_dataset(parser: argparse.ArgumentParser) -> None:
 def _run_dataset(arguments: argparse.Namespace) -> int:
     from judgement_env import dataset
 
-    with _progress("records") as progress:
+    with progress_of("records") as progress:
         summary = dataset.write_dataset(
             arguments.records,
             arguments.out,
@@ -538,6 +523,8 @@ COMMANDS: Final[Mapping[str, _Command]] = {
     "replay": _Command("check the record of a match and show it", _add_replay, _run_replay),
     "rules": _Command("list the presets, or show rules in full", _add_rules, _run_rules),
     "arena": _Command("measure bots against each other", _add_arena, _run_arena),
+    "blunders": _Command("ask bots where any good player agrees", _add_blunders, _run_blunders),
+    "bot": _Command("serve a bot to another program", _add_bot, _run_bot),
     "bench": _Command("measure decisions a second, beside other engines", _add_bench, _run_bench),
     "check": _Command("check that a bot keeps to what bots must", _add_check, _run_check),
     "dataset": _Command("turn records of matches into arrays", _add_dataset, _run_dataset),
