@@ -20,6 +20,7 @@ from judgement_env.bots.policy import (
     PolicyNetwork,
     add_oracle_inputs,
     canonical_action,
+    rectified_layer,
     suit_places,
     write_inputs,
 )
@@ -201,6 +202,18 @@ def test_a_row_does_not_depend_on_the_others() -> None:
     for i in range(40):
         alone = network.probabilities(raw[i : i + 1], masks[i : i + 1])[0]
         assert alone == pytest.approx(together[i], abs=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.2, 1.0])
+def test_the_rectified_layer_is_the_matrix_product_of_what_is_positive(share: float) -> None:
+    generator = np.random.default_rng(4)
+    x = generator.normal(size=(9, 37)).astype(np.float32)
+    x = np.where(generator.random(x.shape) < share, np.abs(x), -np.abs(x)).astype(np.float32)
+    weight = generator.normal(size=(37, 11)).astype(np.float32)
+    bias = generator.normal(size=11).astype(np.float32)
+    out = np.full((9, 11), 99, np.float32)
+    rectified_layer(x, weight, bias, out)
+    assert out == pytest.approx(np.maximum(x, 0) @ weight + bias, abs=1e-5)
 
 
 def test_weights_that_do_not_fit_are_refused_with_both_shapes() -> None:

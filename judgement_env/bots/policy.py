@@ -174,6 +174,39 @@ def sparse_layer(
 
 
 @njit
+def rectified_layer(x: Array, weight: Array, bias: Array, out: Array) -> None:
+    """Write ``maximum(x, 0) @ weight + bias`` into `out` (B, H), summing only positive units.
+
+    Of a trained layer one unit in six or seven is positive: a third to a half of the time of a
+    matrix product on one thread (3.5 against 15 µs a row at 4 rows), and no threads to wait for.
+    """
+    width = weight.shape[1]
+    active = np.empty(x.shape[1], np.uint64)
+    for b in range(x.shape[0]):
+        row = x[b]
+        line = out[b]
+        line[:] = bias
+        count = 0
+        for h in range(x.shape[1]):
+            if row[h] > 0:
+                active[count] = h
+                count += 1
+        j = 0
+        while j + 4 <= count:
+            h0, h1, h2, h3 = active[j], active[j + 1], active[j + 2], active[j + 3]
+            w0, w1, w2, w3 = weight[h0], weight[h1], weight[h2], weight[h3]
+            v0, v1, v2, v3 = row[h0], row[h1], row[h2], row[h3]
+            for k in range(width):
+                line[k] += (v0 * w0[k] + v1 * w1[k]) + (v2 * w2[k] + v3 * w3[k])
+            j += 4
+        for i in range(j, count):
+            w0 = weight[active[i]]
+            v0 = row[active[i]]
+            for k in range(width):
+                line[k] += v0 * w0[k]
+
+
+@njit
 def dense_inputs(index: Array, value: Array, count: Array, rows: Array, out: Array) -> None:
     """Write the inputs of `rows` in full into `out` (B, inputs) float32, all zero before."""
     for b in range(rows.shape[0]):
@@ -263,5 +296,7 @@ class PolicyNetwork:
         hidden = np.empty((len(raw), weight.shape[1]), np.float32)
         sparse_layer(*inputs, np.arange(len(raw)), weight, bias, hidden)
         for weight, bias in self.layers[1:]:
-            hidden = np.maximum(hidden, 0) @ weight + bias
+            out = np.empty((len(raw), weight.shape[1]), np.float32)
+            rectified_layer(hidden, weight, bias, out)
+            hidden = out
         return in_plain_suits(masked_softmax(hidden, canonical), places)
