@@ -41,7 +41,6 @@ from judgement_env.rules import Rules, make_rules
 from judgement_env.scoring import shown
 from judgement_env.state import MAX_SEATS, Array
 from judgement_env.table import IllegalActionError, Table
-from judgement_env.view import write_row_mask
 
 REWARDS = ("points", "relative", "win")
 ILLEGAL_ACTIONS = ("raise", "random", "end")
@@ -78,6 +77,14 @@ def see_row(
     write_scaled(raw, scaled)
     if t.seat == viewer:
         write_mask(r, t, mask)
+
+
+@njit
+def see_turn(rules: Array, tables: Array, mask: Array) -> int:
+    """Write the legal actions of row 0 into `mask`; return the seat to act."""
+    t = tables[0]
+    write_mask(rules[0], t, mask)
+    return int(t.seat)
 
 
 @njit
@@ -244,9 +251,9 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
     def _select(self) -> None:
         """Select the agent whose seat is to act, and give it its mask."""
         table = self._played
-        self.agent_selection = agent = self.possible_agents[table.seat or 0]
-        mask = np.zeros(NUM_ACTIONS, np.int8)
-        write_row_mask(table.rules_array, table.tables_array, mask)
+        mask = np.empty(NUM_ACTIONS, np.int8)
+        seat = see_turn(table.rules_array, table.tables_array, mask)
+        self.agent_selection = agent = self.possible_agents[seat]
         # A new dict, for one given out before must not change.
         self.infos[agent] = {**self.infos[agent], "action_mask": mask}
 
@@ -302,7 +309,8 @@ class raw_env(AECEnv[str, dict[str, Array], int]):
             self._settle(table)
         if not self._is_ended:
             self._select()
-        self._show_people()
+        if self.render_mode == "human":
+            self.render()
 
     def _show_people(self) -> None:
         if self.render_mode == "human":
