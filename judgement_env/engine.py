@@ -145,6 +145,15 @@ def begin_round(r: RulesRecord, t: TableRecord) -> None:
     t.cards = r.cards[t["round"]]
     t.trump = r.trump[t["round"]]
     t.is_blind = r.is_blind[t["round"]]
+    open_bidding(r, t)
+    t.plays[:, :] = NONE
+    t.leaders[:] = NONE
+    deal_cards(r, t)
+
+
+@njit
+def open_bidding(r: RulesRecord, t: TableRecord) -> None:
+    """Ask the seat next to the dealer for its bid; no bid is made, no trick is taken."""
     t.phase = BIDDING
     t.num_bids = 0
     t.bid_sum = 0
@@ -156,9 +165,6 @@ def begin_round(r: RulesRecord, t: TableRecord) -> None:
         t.bid[seat] = NONE
         t.won[seat] = 0
         t.voids[seat] = 0
-    t.plays[:, :] = NONE
-    t.leaders[:] = NONE
-    deal_cards(r, t)
 
 
 @njit

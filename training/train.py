@@ -53,7 +53,15 @@ from training.checkpoint import commit, save_checkpoint
 from training.config import Config, resolve, to_dict
 from training.log import Log, self_play_metrics, time_left
 from training.model import Network, actor_of_model, make_actor, make_critic
-from training.program import Interrupt, history, prepare, run, say_how_to_go_on, say_it_is_over
+from training.program import (
+    Interrupt,
+    check_device,
+    history,
+    prepare,
+    run,
+    say_how_to_go_on,
+    say_it_is_over,
+)
 from training.rollout import Rollout
 from training.rows import LogitsOf, Rows
 from training.update import gradients, make_targets, update
@@ -66,11 +74,14 @@ def network_of(actor: Network) -> PolicyNetwork:
     return PolicyNetwork({n: p.detach().cpu().numpy() for n, p in actor.named_parameters()})
 
 
-def first_actor(config: Config) -> Network:
-    """Return the policy a run begins with: random weights, or those of the model it starts from."""
+def first_actor(config: Config, resume: bool) -> Network:
+    """Return the policy a run begins with: random weights, or those of the model it starts from.
+
+    A resumed run has weights of its own to take next, and needs that model no longer.
+    """
     torch.manual_seed(config.seed)
     actor = make_actor(config.hidden)
-    if config.start:
+    if config.start and not resume:
         model = actor_of_model(config.start)
         widths = tuple(len(layer.bias) for layer in model.stack()[:-1])
         if widths != config.hidden:
@@ -99,12 +110,9 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
 
     `command` is kept for the card of a model made of the run.
     """
-    try:
-        torch.empty(1, device=config.device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device: {config.device!r}: {str(error).splitlines()[0]}") from None
+    check_device(config.device)
     config, rules = resolve(config)
-    actor, field = first_actor(config), None
+    actor, field = first_actor(config, resume), None
     opponent: Bot = HeuristicBot()
     if config.field:
         field, opponent = frozen(config.field, config.device), NeuralBot(config.field)

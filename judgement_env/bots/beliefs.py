@@ -13,7 +13,7 @@ import numpy as np
 from judgement_env._jit import njit, read_word
 from judgement_env.bots.rule_player import WEIGHTS, heuristic_action, heuristic_bid, power
 from judgement_env.cards import NONE
-from judgement_env.engine import apply_action, apply_bid, clear_trick, mix, next_seat
+from judgement_env.engine import apply_action, apply_bid, mix, next_seat, open_bidding
 from judgement_env.observation import SIZE, encode
 from judgement_env.sampler import (
     GOLDEN,
@@ -57,17 +57,8 @@ def seen_state(r: RulesRecord, t: TableRecord, seed: Bits, raw: Array) -> Bits:
 @njit
 def begin_again(r: RulesRecord, t: TableRecord) -> None:
     """Take a table whose hands are known back to before the first bid of its round."""
-    t.phase = BIDDING
-    t.trick = 0
-    t.num_bids = 0
-    t.bid_sum = 0
-    t.leader = next_seat(r, t, t.dealer)
-    t.seat = t.leader
-    clear_trick(t)
+    open_bidding(r, t)
     for seat in range(r.num_players):
-        t.bid[seat] = NONE
-        t.won[seat] = 0
-        t.voids[seat] = 0
         t.hand[seat, 0] = t.dealt[seat, 0]
         t.hand[seat, 1] = t.dealt[seat, 1]
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from judgement_env._jit import njit
 from judgement_env.arguments import whole
-from judgement_env.bots.base import Bot, one_hot
 from judgement_env.bots.beliefs import (
     NUM_WORK,
     PLAYED,
@@ -23,7 +22,7 @@ from judgement_env.bots.beliefs import (
     seen_state,
 )
 from judgement_env.bots.rule_player import heuristic_action
-from judgement_env.bots.search import MAX_COUNT, MAX_SEED
+from judgement_env.bots.search import MAX_COUNT, LookAheadBot
 from judgement_env.cards import NONE, NUM_ACTIONS
 from judgement_env.engine import apply_action, write_mask
 from judgement_env.observation import SIZE
@@ -37,7 +36,6 @@ from judgement_env.state import (
     make_record,
     new_tables,
 )
-from judgement_env.view import View
 
 # Width of a confidence bound in units of points (`state.points_unit`): about the standard deviation
 # of a round's points.
@@ -224,15 +222,14 @@ def grow_rows(
             actions[j] = grow(r, t, iterations, state, work, stock[0], worlds, nodes)
 
 
-class IsmctsBot(Bot):
+class IsmctsBot(LookAheadBot):
     """Grows a tree of `iterations` nodes a decision."""
 
     name = "ismcts"
-    has_rows = True
 
     def __init__(self, seed: int = 0, iterations: int = 2000) -> None:
         """Take a seed for the worlds, and the iterations; ValueError naming what is wrong."""
-        self.seed = np.uint64(whole("seed", seed, 0, MAX_SEED))
+        super().__init__(seed)
         self.iterations = whole("iterations", iterations, 1, MAX_COUNT)
 
     def act_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
@@ -250,6 +247,3 @@ class IsmctsBot(Bot):
             actions,
         )
         return actions
-
-    def policy(self, view: View) -> Array:
-        return one_hot(self.act(view))

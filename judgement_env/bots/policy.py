@@ -177,8 +177,9 @@ def sparse_layer(
 def rectified_layer(x: Array, weight: Array, bias: Array, out: Array) -> None:
     """Write ``maximum(x, 0) @ weight + bias`` into `out` (B, H), summing only positive units.
 
-    Of a trained layer one unit in six or seven is positive: a third to a half of the time of a
-    matrix product on one thread (3.5 against 15 µs a row at 4 rows), and no threads to wait for.
+    Of a trained layer one unit in six or seven is positive. Measured on the layers of a shipped
+    model: 3.5 against 15 µs a row for numpy at 4 rows, 3 against 9 to 15 at 1,024; and there are
+    no threads to wait for.
     """
     width = weight.shape[1]
     active = np.empty(x.shape[1], np.uint64)

@@ -184,15 +184,27 @@ def search_rows(
             actions[j] = search_action(r, t, worlds, state, work, stock[0], mask, room)
 
 
-class SearchBot(Bot):
+class LookAheadBot(Bot):
+    """What bots that look ahead share: a seed for their worlds, and one answer to a view."""
+
+    has_rows = True
+
+    def __init__(self, seed: int) -> None:
+        """Take a seed for the worlds; ValueError where it is none."""
+        self.seed = np.uint64(whole("seed", seed, 0, MAX_SEED))
+
+    def policy(self, view: View) -> Array:
+        return one_hot(self.act(view))
+
+
+class SearchBot(LookAheadBot):
     """Looks ahead in `worlds` worlds a decision; the strongest bot here that needs no training."""
 
     name = "search"
-    has_rows = True
 
     def __init__(self, seed: int = 0, worlds: int = 40) -> None:
         """Take a seed for the worlds, and how many there are; ValueError naming what is wrong."""
-        self.seed = np.uint64(whole("seed", seed, 0, MAX_SEED))
+        super().__init__(seed)
         self.worlds = whole("worlds", worlds, 1, MAX_COUNT)
 
     def act_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
@@ -200,6 +212,3 @@ class SearchBot(Bot):
         work, stock = new_tables(NUM_WORK), np.zeros(1, WORLDS_RECORD)
         search_rows(rules, tables, rows, self.worlds, self.seed, work, stock, actions)
         return actions
-
-    def policy(self, view: View) -> Array:
-        return one_hot(self.act(view))
