@@ -6,7 +6,7 @@ import numpy as np
 
 from judgement_env import PRESETS, Rules
 from judgement_env._jit import njit
-from judgement_env.bots.policy import INPUT_SIZE
+from judgement_env.bots.inputs import INPUT_SIZE
 from judgement_env.cards import NONE, NUM_ACTIONS
 from judgement_env.engine import begin_match, draw_below, step, table_key, write_mask
 from judgement_env.observation import SIZE, encode, encode_oracle

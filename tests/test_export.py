@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from judgement_env import ENV_VERSION, Rules, Table, files, judgement_v0, make_bot
+from judgement_env.bots.inputs import MAX_NONZERO, write_inputs_of
 from judgement_env.bots.neural import NeuralBot
-from judgement_env.bots.policy import MAX_NONZERO, PolicyNetwork, write_inputs_of
+from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.cards import NUM_ACTIONS, NUM_CARDS
 from judgement_env.observation import SIZE, as_float, layout_hash
 from judgement_env.rules import make_rules

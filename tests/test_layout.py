@@ -40,6 +40,7 @@ LAYERS = (
     "judgement_env.bots.beliefs",
     "judgement_env.bots.search",
     "judgement_env.bots.ismcts",
+    "judgement_env.bots.inputs",
     "judgement_env.bots.policy",
     "judgement_env.bots.neural",
     "judgement_env.bots.process",

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from judgement_env.bots.policy import CRITIC_SIZE, INPUT_SIZE, MAX_NONZERO
+from judgement_env.bots.inputs import (
+    CRITIC_SIZE,
+    INPUT_SIZE,
+    MAX_NONZERO,
+)
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.state import Array
 from training.model import Network, SparseLinear, dense_inputs, make_actor, make_critic

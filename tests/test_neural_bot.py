@@ -12,8 +12,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from judgement_env import ENV_VERSION, MODELS_SINCE, PRESETS, Rules, Table, make_bot
+from judgement_env.bots.inputs import INPUT_SIZE
 from judgement_env.bots.neural import CARD_FORMAT, NeuralBot
-from judgement_env.bots.policy import INPUT_SIZE, PolicyNetwork
+from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.observation import layout_hash
 from judgement_env.state import Array

@@ -8,22 +8,23 @@ import sys
 import numpy as np
 import pytest
 
-from judgement_env.bots.policy import (
+from judgement_env.bots.inputs import (
     CRITIC_SIZE,
+    DERIVED,
     INPUT_COLUMN,
     INPUT_SIZE,
     INPUT_STRIDE,
     INPUT_SUIT,
     MAX_NONZERO,
+    PLAIN_SIZE,
     RAW_ZERO,
     UNUSED_BLOCKS,
-    PolicyNetwork,
     add_oracle_inputs,
     canonical_action,
-    rectified_layer,
     suit_places,
     write_inputs,
 )
+from judgement_env.bots.policy import PolicyNetwork, rectified_layer
 from judgement_env.cards import NUM_ACTIONS, NUM_CARDS
 from judgement_env.observation import BLOCKS, OFFSET, SCALE, SIZE, SLICES
 from judgement_env.state import MAX_CARDS, MAX_PACK, MAX_SEATS, Array
@@ -55,6 +56,8 @@ def renamed(raw: Array, mask: Array, new: tuple[int, ...]) -> tuple[Array, Array
         there.reshape(-1, 4, step)[:, list(new)] = here
     for name in ("led", "trump"):
         out[SLICES[name]][list(new)] = raw[SLICES[name]][:4]
+    suit = raw[SLICES["trick_suit"]].astype(int)
+    out[SLICES["trick_suit"]] = np.where(suit > 0, np.array(new)[suit - 1] + 1, 0)
     action[:NUM_CARDS] = np.repeat(new, 13) * 13 + np.tile(range(13), 4)
     other = np.empty_like(mask)
     other[action] = mask
@@ -131,14 +134,15 @@ def test_every_value_but_the_suits_by_number_feeds_an_input_of_its_own() -> None
     assert {j for j in range(SIZE) if INPUT_COLUMN[j] < 0} == unused
     used = [j for j in range(SIZE) if j not in unused]
     columns = [INPUT_COLUMN[j] + max(0, INPUT_SUIT[j]) * INPUT_STRIDE[j] for j in used]
-    assert sorted(columns) == list(range(INPUT_SIZE))
+    assert sorted(columns) == list(range(PLAIN_SIZE))
 
 
 def test_a_value_alone_is_read_by_the_input_it_feeds() -> None:
     for j in range(SIZE):
         raw = RAW_ZERO.copy()
         raw[j] += 1
-        places, found = inputs_of(raw)
+        places, every = inputs_of(raw)
+        found = {column: value for column, value in every.items() if column < PLAIN_SIZE}
         if INPUT_COLUMN[j] < 0:
             assert not found
             continue
@@ -155,13 +159,17 @@ def test_inputs_of_real_positions_hold_every_used_value() -> None:
     for line in raw:
         _, found = inputs_of(line)
         expected = sorted(((line - OFFSET) / SCALE)[(INPUT_COLUMN >= 0) & (line != RAW_ZERO)])
-        assert sorted(found.values()) == pytest.approx(expected, abs=1e-6)
+        plain = [value for column, value in found.items() if column < PLAIN_SIZE]
+        assert sorted(plain) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_buffers_hold_the_fullest_position_there_can_be() -> None:
     # Every card lies in one hand or is gone, the own hand counts twice; all else might be non-zero.
     by_card = sum(b.size for b in BLOCKS if b.name in ("hand", "strength", "table", "gone"))
-    assert 2 * MAX_CARDS + MAX_PACK + MAX_SEATS + SIZE - by_card <= MAX_NONZERO
+    plain = 2 * MAX_CARDS + MAX_PACK + MAX_SEATS + SIZE - by_card
+    # A card held may be the first, second or third highest left, and may beat the trick's best.
+    derived = 2 * MAX_CARDS + sum(1 for _, size, _ in DERIVED if size != NUM_CARDS) + 4 + MAX_SEATS
+    assert plain + derived <= MAX_NONZERO
     assert CRITIC_SIZE < 2**16
 
 

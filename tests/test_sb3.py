@@ -25,8 +25,8 @@ from torch import nn
 
 from judgement_env import Rules, Table, arena, judgement_v0
 from judgement_env.bench_sb3 import sb3_native_rate, sb3_wrapper_rate
+from judgement_env.bots.inputs import INPUT_COLUMN, suit_places
 from judgement_env.bots.neural import NeuralBot
-from judgement_env.bots.policy import INPUT_COLUMN, suit_places
 from judgement_env.cards import NUM_ACTIONS, NUM_CARDS
 from judgement_env.integrations.sb3 import (
     JudgementVecEnv,

@@ -26,20 +26,25 @@ from safetensors.numpy import save
 from torch import Tensor, nn
 
 from judgement_env import ENV_VERSION
-from judgement_env.bots.neural import CARD_FILE, CARD_FORMAT, ONNX_FILE, WEIGHTS_FILE, NeuralBot
-from judgement_env.bots.policy import (
+from judgement_env.bots.inputs import (
     INPUT_COLUMN,
-    INPUT_SIZE,
     INPUT_STRIDE,
     INPUT_SUIT,
-    PolicyNetwork,
+    MOST,
+    NEEDS,
+    PLAIN_SIZE,
+    SUIT_MOST,
+    UNSEEN_MOST,
+    WIDE,
 )
+from judgement_env.bots.neural import CARD_FILE, CARD_FORMAT, ONNX_FILE, WEIGHTS_FILE, NeuralBot
+from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.bots.simple import HeuristicBot
 from judgement_env.cards import NUM_ACTIONS, NUM_CARDS
 from judgement_env.files import whole_folder
-from judgement_env.observation import AT_GONE, AT_HAND, AT_TRUMP, SIZE, layout_hash
+from judgement_env.observation import AT_GONE, AT_HAND, AT_TRUMP, SCALE, SIZE, SLICES, layout_hash
 from judgement_env.rules import Rules, make_rules
-from judgement_env.state import Array
+from judgement_env.state import MAX_SEATS, Array
 from training.checkpoint import commit, load_checkpoint
 from training.losses import masked_log_softmax
 
@@ -90,9 +95,9 @@ class ExportedPolicy(nn.Module):
 
     def _tables(self) -> None:
         """Keep which observation value feeds each input when suits stand in their own order."""
-        source = np.zeros(INPUT_SIZE, np.int64)
-        place = np.zeros(INPUT_SIZE, np.int64)
-        stride = np.zeros(INPUT_SIZE, np.int64)
+        source = np.zeros(PLAIN_SIZE, np.int64)
+        place = np.zeros(PLAIN_SIZE, np.int64)
+        stride = np.zeros(PLAIN_SIZE, np.int64)
         for value in range(SIZE):
             if INPUT_COLUMN[value] < 0:
                 continue
@@ -102,9 +107,9 @@ class ExportedPolicy(nn.Module):
             place[column] = suit
             stride[column] = INPUT_STRIDE[value]
         trump = int(INPUT_COLUMN[AT_TRUMP])
-        kept = np.ones(INPUT_SIZE, np.float32)
+        kept = np.ones(PLAIN_SIZE, np.float32)
         kept[trump : trump + 4] = 0
-        added = np.zeros(INPUT_SIZE, np.float32)
+        added = np.zeros(PLAIN_SIZE, np.float32)
         added[trump] = 1
         ranks = 8 * np.arange(13) + (1 << 16)
         for name, table in (
@@ -130,6 +135,99 @@ class ExportedPolicy(nn.Module):
         keys = (held * self.ranks).sum(2) + (trump << 30) + 4 - self.suits
         return (keys[:, None, :] > keys[:, :, None]).long().sum(2)
 
+    def derived(self, observation: Tensor, places: Tensor, x: Tensor) -> Tensor:
+        """Return the derived inputs (B, INPUT_SIZE - PLAIN_SIZE) as `inputs.write_inputs` does."""
+
+        def plain(name: str) -> Tensor:
+            """Return a block as whole numbers."""
+            where = SLICES[name]
+            return (observation[:, where] * float(SCALE[where.start])).round().long()
+
+        def spelt(number: Tensor, size: int, least: int = 0) -> Tensor:
+            """Return 1 at the place of each number (B, N), limited, (B, N * size)."""
+            number = (number - least).clamp(0, size - 1)
+            return (number[:, :, None] == torch.arange(size)).long().flatten(1)
+
+        by_card = {
+            name: x[:, column : column + NUM_CARDS]
+            for name in ("hand", "strength")
+            for column in [int(INPUT_COLUMN[SLICES[name].start])]
+        }
+        hand = by_card["hand"].round().long()
+        strength = (by_card["strength"] * 13).round().long()
+        held, is_boss = hand > 0, (hand > 0) & (strength == 13)
+        # What wins the trick: place of its suit, and rank + 1, 0 before the lead.
+        winning, trick_rank, phase = plain("winning"), plain("trick_rank"), plain("phase")
+        rank = (winning * trick_rank).sum(1, keepdim=True)
+        suit = (winning * plain("trick_suit")).sum(1, keepdim=True) - 1
+        place = places.gather(1, suit.clamp(min=0))
+        has_trump = plain("trump")[:, :4].sum(1, keepdim=True) > 0
+        is_trump = (self.card_suit == 0) & has_trump
+        # Legal cards, and what they do.
+        led = plain("led")
+        led_place = (places * led).sum(1, keepdim=True)
+        in_led = held & (self.card_suit == led_place) & (led.sum(1, keepdim=True) > 0)
+        # No choice between truth values: onnxruntime has none.
+        legal = (in_led | (held & ~in_led.any(1, keepdim=True))) & (phase[:, 1:] > 0)
+        is_same = self.card_suit == place
+        higher = (is_same & (self.card_rank + 1 > rank)) | (~is_same & is_trump)
+        beats = legal & (rank > 0) & higher
+        takes = legal & ((rank == 0) | higher)
+        others = plain("seated").sum(1, keepdim=True) - 1
+        to_come = others - (trick_rank > 0).sum(1, keepdim=True)
+        packs, suits, ranks = (plain("rules")[:, k : k + 1] for k in (0, 5, 6))
+        gone = observation[:, SLICES["gone"]].round().long().reshape(-1, MAX_SEATS, 4, 13)
+        seen = gone.sum((1, 3)) + plain("hand").reshape(-1, 4, 13).sum(2)
+        seen = seen + plain("trump")[:, :4] * (plain("turn_up") > 0)
+        unseen = (packs * ranks - seen).clamp(min=0) * (self.suits >= 4 - suits)
+        trumps = (unseen * plain("trump")[:, :4]).sum(1, keepdim=True)
+        safe = (to_come == 0) | (is_boss & (is_trump | (trumps == 0)))
+
+        def first(flags: Tensor, from_below: bool = True) -> Tensor:
+            """Return the lowest card of each suit among those flagged, or the highest."""
+            by_rank = flags.long().reshape(-1, 4, 13)
+            counted = by_rank.cumsum(2)
+            if not from_below:
+                counted = counted[:, :, -1:] - counted + by_rank
+            return (by_rank * (counted == 1)).flatten(1)
+
+        def at_places(number: Tensor) -> Tensor:
+            """Return what stands by suit (B, 4) in canonical order."""
+            is_there = places[:, None, :] == self.suits[:, None]
+            return (is_there * number[:, None, :]).sum(2)
+
+        left, cards, bid_sum = plain("tricks_left"), plain("cards"), plain("bid_sum")
+        is_known, is_lost, need = plain("bid_made"), plain("lost"), plain("need")
+        is_open = is_known[:, :1] * (1 - is_lost[:, :1])
+        kind = torch.where(is_lost > 0, 0, 1 + need.clamp(max=NEEDS - 2))[:, 1:]
+        wanted = (is_known * (1 - is_lost) * need).sum(1, keepdim=True)
+        forbidden = plain("forbidden_bid")
+        lengths = hand.reshape(-1, 4, 13).sum(2)
+        parts = [
+            *((held & (strength == value)).long() for value in (13, 12, 11)),
+            beats.long(),
+            (takes & safe).long(),
+            first(legal & ~takes, from_below=False),
+            first(beats),
+            first(legal),
+            first(legal, from_below=False),
+            spelt(need[:, :1], MOST + 1) * is_open,
+            spelt(left - need[:, :1], MOST + 1) * is_open,
+            spelt(kind, NEEDS) * is_known[:, 1:].repeat_interleave(NEEDS, 1),
+            spelt(cards, MOST + 1),
+            spelt(left, MOST + 1),
+            spelt(cards - bid_sum, 2 * WIDE + 1, -WIDE),
+            spelt(left - wanted, 2 * WIDE + 1, -WIDE) * phase[:, 1:],
+            spelt(forbidden - 1, MOST + 2) * (forbidden > 0),
+            spelt(others - is_known.sum(1, keepdim=True), MAX_SEATS) * phase[:, :1],
+            spelt(to_come, MAX_SEATS) * phase[:, 1:],
+            spelt(lengths, SUIT_MOST + 1),
+            spelt(at_places(unseen), UNSEEN_MOST + 1),
+            spelt((hand * is_boss).sum(1, keepdim=True), SUIT_MOST + 1),
+            spelt((hand * (is_boss & is_trump)).sum(1, keepdim=True), SUIT_MOST + 1),
+        ]
+        return torch.cat(parts, dim=1).to(x.dtype)
+
     def forward(self, observation: Tensor, action_mask: Tensor) -> Tensor:
         """Return probabilities over the legal actions, (B, 79)."""
         places = self.suit_places(observation)
@@ -138,6 +236,7 @@ class ExportedPolicy(nn.Module):
         index = self.source + self.stride * suit_at[:, self.place]
         trump = observation[:, AT_TRUMP : AT_TRUMP + 4].sum(1, keepdim=True)
         x = observation.gather(1, index) * self.kept + trump * self.added
+        x = torch.cat([x, self.derived(observation, places, x)], dim=1)
         last = len(self.weights) - 1
         for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = x @ weight + bias

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from judgement_env._jit import njit
+from judgement_env.bots.inputs import CRITIC_SIZE, INPUT_SIZE
 from judgement_env.bots.neural import read_card, read_weights
-from judgement_env.bots.policy import CRITIC_SIZE, INPUT_SIZE, dense_inputs, sparse_layer
+from judgement_env.bots.policy import dense_inputs, sparse_layer, with_derived
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.state import Array
 
@@ -130,6 +131,7 @@ def actor_of_model(folder: str | Path) -> Network:
     Raises FileNotFoundError or ValueError saying what is missing, damaged or does not fit.
     """
     weights = read_weights(Path(folder), read_card(Path(folder)))
+    weights["layers.0.weight"] = with_derived(weights["layers.0.weight"])
     widths = [len(weights[f"layers.{k}.bias"]) for k in range(len(weights) // 2)]
     actor = make_actor(widths[:-1])
     actor.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})

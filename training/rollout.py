@@ -15,10 +15,7 @@ import numpy as np
 import torch
 
 from judgement_env._jit import njit
-from judgement_env.bots.policy import (
-    add_oracle_inputs,
-    canonical_action,
-)
+from judgement_env.bots.inputs import add_oracle_inputs, canonical_action
 from judgement_env.bots.rule_player import heuristic_action
 from judgement_env.cards import BID_OFFSET, NONE, NUM_ACTIONS
 from judgement_env.engine import (

@@ -8,7 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from judgement_env._jit import njit
-from judgement_env.bots.policy import MAX_NONZERO, canonical_action, write_inputs
+from judgement_env.bots.inputs import (
+    MAX_NONZERO,
+    canonical_action,
+    write_inputs,
+)
 from judgement_env.cards import BID_OFFSET, NONE, NUM_ACTIONS
 from judgement_env.observation import encode
 from judgement_env.state import Array, RulesRecord, TableRecord

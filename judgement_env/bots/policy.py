@@ -1,10 +1,8 @@
 """The policy network as compiled kernels and numpy: what a trained bot needs to play, no torch.
 
-Which suit is called clubs means nothing to the game, so the network sees suits in a canonical
-order: trump first, then by the length and the ranks of the hand as dealt. Its inputs are nearly
-all zero, so the first layer sums the few weight rows it needs (`sparse_layer`), which costs a
-tenth of the dense product. Outputs are logits of the 79 actions, in canonical suits, and
-`PolicyNetwork.probabilities` maps them back. Training uses the same kernels.
+Its inputs (`inputs`) are nearly all zero, so the first layer sums the few weight rows it needs
+(`sparse_layer`), which costs a tenth of the dense product. Outputs are logits of the 79 actions, in
+canonical suits, and `PolicyNetwork.probabilities` maps them back. Training uses the same kernels.
 """
 
 from __future__ import annotations
@@ -14,124 +12,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from judgement_env._jit import njit
-from judgement_env.cards import NUM_ACTIONS, NUM_CARDS
-from judgement_env.observation import (
-    AT_GONE,
-    AT_HAND,
-    AT_TRUMP,
-    BLOCKS,
-    OFFSET,
-    ORACLE_SIZE,
-    SCALE,
-    SIZE,
-    SLICES,
+from judgement_env.bots.inputs import (
+    INPUT_SIZE,
+    PLAIN_SIZE,
+    canonical_inputs,
+    in_plain_suits,
 )
+from judgement_env.cards import NUM_ACTIONS
 from judgement_env.state import Array
-
-# More values than these are never non-zero in one observation, own oracle cards included.
-MAX_NONZERO = 448
-
-# Values of an observation that name suits by number are of no use in canonical order.
-UNUSED_BLOCKS = ("trick_suit", "coming_trump")
-# How far apart the values of two suits lie, in blocks that hold one value per card or per suit.
-_SUIT_STRIDE = {"hand": 13, "strength": 13, "table": 13, "gone": 13, "void": 1, "led": 1}
-
-
-def input_columns() -> tuple[Array, Array, Array]:
-    """Return, for each observation value, the input it feeds, its suit and the suits' stride.
-
-    The input is that of suit 0 in canonical order, -1 where the value is not used; the suit is
-    -1 where the value belongs to none. All (SIZE,) int32.
-    """
-    column = np.full(SIZE, -1, np.int32)
-    suit = np.full(SIZE, -1, np.int32)
-    stride = np.zeros(SIZE, np.int32)
-    next_column = 0
-    for block in BLOCKS:
-        if block.name in UNUSED_BLOCKS:
-            continue
-        where = SLICES[block.name]
-        inside = np.arange(block.size, dtype=np.int32)
-        step = _SUIT_STRIDE.get(block.name, 0)
-        if step:
-            suit[where] = inside // step % 4
-            stride[where] = step
-            inside = inside - suit[where] * step
-        column[where] = next_column + inside
-        next_column += block.size
-    return column, suit, stride
-
-
-INPUT_COLUMN, INPUT_SUIT, INPUT_STRIDE = input_columns()
-INPUT_SIZE = SIZE - sum(block.size for block in BLOCKS if block.name in UNUSED_BLOCKS)
-CRITIC_SIZE = INPUT_SIZE + ORACLE_SIZE
-RAW_ZERO = OFFSET.astype(np.uint8)  # (SIZE,), the raw value that reads 0
-_TRUMP_COLUMN = int(INPUT_COLUMN[AT_TRUMP])
-
-
-# --- canonical suits --------------------------------------------------------------------------
-
-
-@njit
-def suit_places(raw: Array, places: Array) -> None:
-    """Write the canonical place of each suit into `places` (4,): 0 for the trump suit.
-
-    The other suits follow by number of own cards as dealt, then by the sum of their ranks, then
-    by suit; with no trump all four do.
-    """
-    keys = np.empty(4, np.int64)
-    for suit in range(4):
-        keys[suit] = 4 - suit + (1 << 30) * int(raw[AT_TRUMP + suit])
-        for rank in range(13):
-            card = suit * 13 + rank
-            held = int(raw[AT_HAND + card]) + int(raw[AT_GONE + card])
-            keys[suit] += held * ((1 << 16) + 8 * rank)
-    for suit in range(4):
-        places[suit] = 0
-        for other in range(4):
-            places[suit] += keys[other] > keys[suit]
-
-
-@njit
-def write_inputs(raw: Array, places: Array, index: Array, value: Array) -> int:
-    """Write the non-zero network inputs of one observation; return how many there are."""
-    suit_places(raw, places)
-    count = 0
-    for j in range(SIZE):
-        if raw[j] == RAW_ZERO[j]:
-            continue
-        column = INPUT_COLUMN[j]
-        if column < 0:
-            continue
-        if INPUT_SUIT[j] >= 0:
-            column += places[INPUT_SUIT[j]] * INPUT_STRIDE[j]
-        elif AT_TRUMP <= j < AT_TRUMP + 4:
-            column = _TRUMP_COLUMN
-        index[count] = column
-        value[count] = (raw[j] - OFFSET[j]) / SCALE[j]
-        count += 1
-    return count
-
-
-@njit
-def add_oracle_inputs(oracle: Array, places: Array, index: Array, value: Array, count: int) -> int:
-    """Append every other seat's hand, for a critic; return how many inputs there are now."""
-    for j in range(NUM_CARDS, ORACLE_SIZE):
-        if oracle[j]:
-            card = j % NUM_CARDS
-            index[count] = INPUT_SIZE + j - card + places[card // 13] * 13 + card % 13
-            value[count] = oracle[j]
-            count += 1
-    return count
-
-
-@njit
-def canonical_action(action: int, places: Array) -> int:
-    """Return the number an action has in canonical suits; bids keep theirs."""
-    if action >= NUM_CARDS:
-        return action
-    return int(places[action // 13] * 13 + action % 13)
-
 
 # --- layers -----------------------------------------------------------------------------------
 
@@ -216,50 +104,21 @@ def dense_inputs(index: Array, value: Array, count: Array, rows: Array, out: Arr
             out[b, index[row, j]] = value[row, j]
 
 
-@njit
-def write_inputs_of(
-    raw: Array, masks: Array, places: Array, index: Array, value: Array, count: Array
-) -> None:
-    """Fill inputs and canonical suit places of many observations; make `masks` canonical."""
-    mask = np.empty(NUM_ACTIONS, masks.dtype)
-    for i in range(raw.shape[0]):
-        count[i] = write_inputs(raw[i], places[i], index[i], value[i])
-        mask[:] = masks[i]
-        for action in range(NUM_CARDS):
-            masks[i, canonical_action(action, places[i])] = mask[action]
-
-
-def canonical_inputs(raw: Array, masks: Array) -> tuple[tuple[Array, Array, Array], Array, Array]:
-    """Return what the network reads of raw observations (B, SIZE) uint8 and masks (B, 79).
-
-    Its non-zero inputs as index and value (B, MAX_NONZERO) and count (B,), as `sparse_layer` takes
-    them; the masks in canonical suits, int8; the canonical place of each suit, (B, 4) int32.
-    """
-    size = len(raw)
-    places = np.empty((size, 4), np.int32)
-    index = np.empty((size, MAX_NONZERO), np.uint16)
-    value = np.empty((size, MAX_NONZERO), np.float32)
-    count = np.empty(size, np.int32)
-    canonical = np.array(masks, np.int8)
-    write_inputs_of(np.ascontiguousarray(raw, np.uint8), canonical, places, index, value, count)
-    return (index, value, count), canonical, places
-
-
-def in_plain_suits(chances: Array, places: Array) -> Array:
-    """Return values of the actions in canonical suits (B, 79) in the order of the action ids."""
-    cards = np.arange(NUM_CARDS)
-    back = np.empty(chances.shape, np.int64)
-    back[:, :NUM_CARDS] = places[:, cards // 13] * 13 + cards % 13
-    back[:, NUM_CARDS:] = np.arange(NUM_CARDS, NUM_ACTIONS)
-    return np.take_along_axis(chances, back, axis=1)
-
-
 def masked_softmax(logits: Array, mask: Array) -> Array:
     """Return probabilities over the legal actions of each row, 0 elsewhere; (B, A) float32."""
     logits = np.where(mask > 0, logits, -np.inf)
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     total: Array = odds / odds.sum(axis=1, keepdims=True)
     return total
+
+
+def with_derived(weight: Array) -> Array:
+    """Return a first layer of a model from before there were derived inputs with 0 for them."""
+    if weight.ndim != 2 or weight.shape[0] != PLAIN_SIZE:
+        return weight
+    return np.concatenate(
+        [weight, np.zeros((INPUT_SIZE - PLAIN_SIZE, weight.shape[1]), np.float32)]
+    )
 
 
 class PolicyNetwork:
@@ -280,6 +139,8 @@ class PolicyNetwork:
             if missing:
                 raise ValueError(f"weights: no tensor {missing[0]}; it has {sorted(weights)}")
             weight, bias = (np.ascontiguousarray(weights[name], np.float32) for name in names)
+            if k == 0:
+                weight = with_derived(weight)
             if weight.ndim != 2 or weight.shape[0] != width or bias.shape != weight.shape[1:]:
                 raise ValueError(
                     f"weights: {names[0]} has shape {weight.shape} and its bias {bias.shape},"

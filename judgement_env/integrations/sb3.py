@@ -35,16 +35,19 @@ except ImportError as error:
 from judgement_env.arguments import choice, finite, whole
 from judgement_env.batch import RulesLike
 from judgement_env.bots.base import one_hot
-from judgement_env.bots.neural import PolicyBot
-from judgement_env.bots.policy import (
+from judgement_env.bots.inputs import (
     INPUT_COLUMN,
     INPUT_SIZE,
     INPUT_STRIDE,
     INPUT_SUIT,
-    PolicyNetwork,
+    PLAIN_SIZE,
     canonical_inputs,
-    dense_inputs,
     in_plain_suits,
+)
+from judgement_env.bots.neural import PolicyBot
+from judgement_env.bots.policy import (
+    PolicyNetwork,
+    dense_inputs,
     masked_softmax,
 )
 from judgement_env.cards import NUM_ACTIONS, NUM_CARDS
@@ -72,12 +75,13 @@ TABLE_METHODS = ("action_masks", "record", "render", "terminal_record", "view")
 
 
 def canonical_space() -> spaces.Box:
-    """Return the space (INPUT_SIZE,) of what the project's own networks read, see `policy`."""
+    """Return the space (INPUT_SIZE,) of what the project's own networks read, see `inputs`."""
     plain = observation_space(np.float32)
     used = INPUT_COLUMN >= 0
     column = (INPUT_COLUMN + np.maximum(INPUT_SUIT, 0) * INPUT_STRIDE)[used]
     low, high = np.zeros(INPUT_SIZE, np.float32), np.zeros(INPUT_SIZE, np.float32)
     low[column], high[column] = plain.low[used], plain.high[used]
+    high[PLAIN_SIZE:] = 1
     return spaces.Box(low, high, dtype=np.float32)
 
 
