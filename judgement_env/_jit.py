@@ -104,6 +104,20 @@ def njit(function: Function) -> Function:
     return cast(Function, compiled)
 
 
+def arithmetic(function: Function) -> Function:
+    """Compile a kernel of much float arithmetic, whose sums may be taken in any order.
+
+    Lanes of a vector register then add up side by side, and a product is added in one instruction;
+    a division by zero is not looked for.
+    """
+    flags = {"reassoc", "contract", "nsz"}
+    compiled: Any = numba.njit(nogil=True, fastmath=flags, error_model="numpy")(function)
+    if is_compiled:
+        with contextlib.suppress(RuntimeError):
+            compiled.enable_caching()
+    return cast(Function, compiled)
+
+
 def inside(function: Function) -> Function:
     """Compile a kernel into each kernel that calls it.
 

@@ -14,11 +14,12 @@ from judgement_env.observation import SIZE
 from judgement_env.state import Array, pack_rules
 from training import branches as branches_module
 from training.config import Config
+from training.learner import Perceptron, gradients
 from training.losses import all_action_advantages, all_action_loss, scale_by_phase
 from training.model import make_actor, make_critic
 from training.rollout import Rollout
 from training.rows import Rows, new_rows, plain_action, round_reward, write_decision
-from training.update import gradients, make_targets
+from training.targets import make_targets
 
 RULES = [
     Rules(num_players=3, cards=[3, 1], trumps=["S", "NT"]),
@@ -199,7 +200,7 @@ def test_the_critic_has_nothing_to_learn_from_play_outs() -> None:
     rollout.collect(leaning)
     actor, critic = make_actor((8,)), make_critic((8,))
     config = Config(advantages="playouts", bid_weight=1)
-    targets = make_targets(critic, rollout, config)
+    targets = make_targets(Perceptron(critic).values, rollout, config)
     assert rollout.playouts is not None
     assert (targets.usable == np.flatnonzero(rollout.playouts.branches.is_tried.any(1))).all()
     total, metrics = gradients(actor, critic, targets, targets.usable, config, 0.1)

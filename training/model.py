@@ -125,6 +125,20 @@ def make_critic(hidden: Sequence[int]) -> Network:
     return Network(CRITIC_SIZE, hidden, 1, 1.0)
 
 
+def load_weights(network: Network, weights: dict[str, Tensor], name: str) -> None:
+    """Give a network the weights `name` of a checkpoint; ValueError where they do not fit it."""
+    wanted = {key: tuple(tensor.shape) for key, tensor in network.state_dict().items()}
+    found = {key: tuple(tensor.shape) for key, tensor in weights.items()}
+    for key in sorted({*wanted, *found}):
+        if wanted.get(key) != found.get(key):
+            raise ValueError(
+                f"{name}: {key} has shape {found.get(key)} in the checkpoint, {wanted.get(key)}"
+                " here: the run was made by another version of the package; train again or install"
+                " that version"
+            )
+    network.load_state_dict(weights)
+
+
 def actor_of_model(folder: str | Path) -> Network:
     """Return the policy network of a model folder, on the CPU.
 
