@@ -48,7 +48,7 @@ def position_table() -> str:
 
 def figure_table() -> str:
     """How many answers of each bot that comes with the package are right, and which are not."""
-    specs = ["heuristic", *(f"models/{name}" for name in shipped_models())]
+    specs = ["heuristic", "heuristic+", *(f"models/{name}" for name in shipped_models())]
     report = ask({spec: make_bot(spec) for spec in specs})
     number = len(report.positions)
     lines = [

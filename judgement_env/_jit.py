@@ -179,6 +179,9 @@ if not is_compiled:
 
     _one_at_a_time = threading.Lock()
 
+    def fetch_ahead(array: Any, start: int) -> None:
+        """Have the processor fetch the line of element `start` of a flat array, soon to be read."""
+
     def add_to(counters: Any, k: int, number: int) -> int:
         """Add to ``counters[k]``, one thread at a time; return what was there before."""
         with _one_at_a_time:
@@ -286,6 +289,22 @@ else:
                 line = builder.gep(record, [WORD(start)])
                 # for writing, into the nearest cache, data
                 builder.call(prefetch, [line, number(1), number(3), number(1)])
+            return context.get_dummy_value()
+
+        return types.void(array, types.int64), generate
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def fetch_ahead(typing: Any, array: Any, start: Any) -> Any:
+        """Have the processor fetch the line of element `start` of a flat array, soon to be read."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            byte, number = BYTE.as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+            prefetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
+            place = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            line = builder.bitcast(builder.gep(place, [arguments[1]]), byte)
+            # for reading, into the nearest cache, data
+            builder.call(prefetch, [line, number(0), number(3), number(1)])
             return context.get_dummy_value()
 
         return types.void(array, types.int64), generate

@@ -129,8 +129,8 @@ def _refuse_unknown(parser: argparse.ArgumentParser, word: str) -> NoReturn:
 
 def _add_play(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "bots: random, heuristic, models/NAME or the folder of a model, process:COMMAND.\n"
-        "While you play, ? shows what you can type."
+        "bots: random, heuristic, heuristic+, models/NAME or the folder of a model,\n"
+        "process:COMMAND. While you play, ? shows what you can type."
     )
     parser.add_argument(
         "--bots",
@@ -392,6 +392,21 @@ def _run_blunders(arguments: argparse.Namespace) -> int:
     return blunders.main(arguments)
 
 
+# --- bids -------------------------------------------------------------------------------------
+
+
+def _add_bids(parser: argparse.ArgumentParser) -> None:
+    from judgement_env import bid_counts
+
+    bid_counts.add_arguments(parser)
+
+
+def _run_bids(arguments: argparse.Namespace) -> int:
+    from judgement_env import bid_counts
+
+    return bid_counts.main(arguments)
+
+
 # --- bench ------------------------------------------------------------------------------------
 
 
@@ -426,7 +441,7 @@ def _run_bench(arguments: argparse.Namespace) -> int:
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "bots: random, heuristic, models/NAME or the folder of a model,\n"
+        "bots: random, heuristic, heuristic+, models/NAME or the folder of a model,\n"
         "process:COMMAND, or FILE.py:NAME, a class or a function in a file that\n"
         "makes a bot: anything with act(view). Without rules, it is asked under all\n"
         "presets and many house rules.\n"
@@ -523,6 +538,7 @@ COMMANDS: Final[Mapping[str, _Command]] = {
     "replay": _Command("check the record of a match and show it", _add_replay, _run_replay),
     "rules": _Command("list the presets, or show rules in full", _add_rules, _run_rules),
     "arena": _Command("measure bots against each other", _add_arena, _run_arena),
+    "bids": _Command("count what a bot bids, and how much of it is made", _add_bids, _run_bids),
     "blunders": _Command("ask bots where any good player agrees", _add_blunders, _run_blunders),
     "bot": _Command("serve a bot to another program", _add_bot, _run_bot),
     "bench": _Command("measure decisions a second, beside other engines", _add_bench, _run_bench),

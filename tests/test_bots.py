@@ -112,7 +112,7 @@ def test_four_heuristics_make_most_of_their_bids_in_many_rounds(cards: int) -> N
 
 
 @pytest.mark.parametrize("name", GAMES)
-@pytest.mark.parametrize("spec", ["heuristic", "random"])
+@pytest.mark.parametrize("spec", ["heuristic", "heuristic+", "random"])
 def test_a_view_and_the_whole_table_get_the_same_legal_action(spec: str, name: str) -> None:
     from_view, from_rows = make_bot(spec, seed=3), make_bot(spec, seed=3)
     row = np.zeros(1, np.int64)
@@ -128,7 +128,7 @@ def test_a_view_and_the_whole_table_get_the_same_legal_action(spec: str, name: s
     assert asked >= 18
 
 
-@pytest.mark.parametrize("spec", ["heuristic", "random"])
+@pytest.mark.parametrize("spec", ["heuristic", "heuristic+", "random"])
 def test_rows_are_answered_in_order_each_under_its_own_rules(spec: str) -> None:
     rules = pack_rules([Rules(), Rules.preset("blind-eight", num_players=3), Rules(packs=2)])
     tables = new_tables(7)
@@ -145,11 +145,12 @@ def test_rows_are_answered_in_order_each_under_its_own_rules(spec: str) -> None:
             assert action == heuristic_action(rules[row % 3], tables[row])
 
 
-def test_the_heuristic_plays_the_same_without_compilation() -> None:
+@pytest.mark.parametrize("spec", ["heuristic", "heuristic+"])
+def test_rules_of_thumb_play_the_same_without_compilation(spec: str) -> None:
     program = (
         "import json\n"
         "from judgement_env import Table, make_bot\n"
-        "bot, played = make_bot('heuristic'), []\n"
+        f"bot, played = make_bot('{spec}'), []\n"
         "for rules in ('kachuful', {'trumps': ['NT'], 'packs': 2, 'cards': [6, 1]}):\n"
         "    table = Table(rules, seed=9)\n"
         "    while not table.is_over:\n"
@@ -353,7 +354,7 @@ def test_a_bot_that_defines_nothing_says_so() -> None:
         Bot().act(view)
 
 
-@pytest.mark.parametrize("spec", ["heuristic", "random"])
+@pytest.mark.parametrize("spec", ["heuristic", "heuristic+", "random"])
 def test_a_bot_refuses_to_act_out_of_turn(spec: str) -> None:
     table = Table({"cards": [1]}, seed=2, dealer=0)
     with pytest.raises(ValueError, match="seat 3 is not to act .*1, whose turn it is"):

@@ -38,15 +38,18 @@ def example_command() -> str:
     return f"process:{sys.executable} {ROOT / 'docs' / 'examples' / 'example_bot.py'}"
 
 
-@pytest.mark.parametrize("spec", ["random", "heuristic", "models/kachuful", "process"])
+@pytest.mark.parametrize(
+    "spec", ["random", "heuristic", "heuristic+", "models/kachuful", "process"]
+)
 def test_every_bot_of_the_package_keeps_its_contract(spec: str) -> None:
     sentences = check_bot(example_command() if spec == "process" else spec, rules=FEW)
     assert len(sentences) == 14 and "views" in sentences[-1]
 
 
 @pytest.mark.slow
-def test_the_heuristic_keeps_its_contract_under_all_rules() -> None:
-    assert len(check_bot("heuristic", positions=16)) == 14
+@pytest.mark.parametrize("spec", ["heuristic", "heuristic+"])
+def test_rules_of_thumb_keep_their_contract_under_all_rules(spec: str) -> None:
+    assert len(check_bot(spec, positions=16)) == 14
 
 
 def test_anything_with_act_is_checked() -> None:

@@ -22,9 +22,9 @@ from tests.positions import positions, random_weights
 from training import export as export_module
 from training.checkpoint import save_checkpoint
 from training.config import Config, to_dict
-from training.export import export, load_actor_network, main
+from training.export import export, load_actor_network, main, write_model
 from training.losses import masked_log_softmax
-from training.model import make_actor
+from training.model import actor_of_model, make_actor
 
 HIDDEN = (24, 16)
 
@@ -108,6 +108,24 @@ def test_torch_numpy_and_onnx_agree_on_ten_thousand_positions_of_all_presets(mod
         policy = onnx_policy(session, as_float(raw[part]), masks[part])
         assert np.abs(policy - expected[part]).max() < 1e-4
         assert not policy[masks[part] == 0].any()
+
+
+def test_half_precision_halves_the_files_and_all_still_agree(model: Path, tmp_path: Path) -> None:
+    weights = random_weights(HIDDEN)
+    checkpoint = {"config": {"rules": "kachuful"}, "decisions": 0, "seconds": 0.0, "workers": 1}
+    folder = write_model(weights, checkpoint, tmp_path / "half", 0, is_half=True)
+    for file in ("policy.safetensors", "policy.onnx"):
+        saved = (model / file).stat().st_size - (folder / file).stat().st_size
+        assert saved > 1.8 * sum(tensor.size for tensor in weights.values())
+    _, _, raw, _, masks = positions(1000, seed=78)
+    rounded = {k: a.astype(np.float16).astype(np.float32) for k, a in weights.items()}
+    expected = torch_policy(rounded, raw, masks)
+    bot = NeuralBot(folder)
+    assert np.abs(bot.network.probabilities(raw, masks) - expected).max() < 1e-4
+    session = session_of(folder / "policy.onnx")
+    assert np.abs(onnx_policy(session, as_float(raw), masks) - expected).max() < 1e-4
+    actor = actor_of_model(folder)
+    assert all(parameter.dtype == torch.float32 for parameter in actor.parameters())
 
 
 @pytest.mark.parametrize("preset", ["kachuful", "oh-hell", "up-and-down"])

@@ -36,6 +36,8 @@ LAYERS = (
     "judgement_env.render",
     "judgement_env.bots.base",
     "judgement_env.bots.rule_player",
+    "judgement_env.bots.trick_inputs",
+    "judgement_env.bots.sharp_player",
     "judgement_env.bots.simple",
     "judgement_env.bots.beliefs",
     "judgement_env.bots.search",
@@ -81,6 +83,7 @@ LAYERS = (
     "judgement_env.bench_rows",
     "judgement_env.bench",
     "judgement_env.rule_options",
+    "judgement_env.bid_counts",
     "judgement_env.narrate",
     "judgement_env.prompts",
     "judgement_env.play",
@@ -97,6 +100,7 @@ LAYERS = (
     "training.losses",
     "training.adam",
     "training.kernels",
+    "training.loss_kernels",
     "training.targets",
     "training.learner",
     "training.update",
@@ -106,7 +110,10 @@ LAYERS = (
     "training.export",
     "training.evaluate",
     "training.exploit",
+    "training.measure",
+    "training.fit_tricks",
     "training.sb3_ppo",
+    "training.bench",
 )
 PACKAGES = ("judgement_env", "training")
 # Plain numbers that the package itself holds, so that every module may take them from there.

@@ -110,7 +110,7 @@ def evaluate(
 # --- command line -----------------------------------------------------------------------------
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
@@ -119,11 +119,12 @@ class _Parser(argparse.ArgumentParser):
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line of this module."""
-    parser = _Parser(
+    parser = Parser(
         prog="training.evaluate",
         usage="python -m training.evaluate CANDIDATE [OPPONENT …] [options]",
         description="Measure a bot against others, every deal from every seat.",
-        epilog="bots: random, heuristic, models/NAME or the folder of a model, process:COMMAND.",
+        epilog="bots: random, heuristic, heuristic+, models/NAME or the folder of a model,"
+        " process:COMMAND.",
         allow_abbrev=False,
     )
     parser.add_argument(

@@ -1,6 +1,6 @@
 """A checkpoint made into a bot anybody can play: weights, an ONNX graph and a card of what it is.
 
-    python -m training.export RUN [FOLDER] [--matches=2000] [--name=NAME]
+    python -m training.export RUN [FOLDER] [--matches=2000] [--name=NAME] [--half]
 
 RUN is a run's folder or its checkpoint file; FOLDER (models/<run's name> unless given) is written
 whole or not at all. The ONNX graph is one file: inputs ``observation`` (B, SIZE) float32 and
@@ -247,7 +247,22 @@ class ExportedPolicy(nn.Module):
         return masked_log_softmax(x.gather(1, back), action_mask).exp()
 
 
-def write_onnx(policy: ExportedPolicy, path: Path) -> None:
+def halve(model: Any) -> None:
+    """Keep the matrices of an ONNX model in half precision, and cast them when it runs."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    casts = []
+    for tensor in model.graph.initializer:
+        if tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == 2:
+            name = tensor.name
+            half = numpy_helper.to_array(tensor).astype(np.float16)
+            tensor.CopyFrom(numpy_helper.from_array(half, f"{name}_half"))
+            casts.append(helper.make_node("Cast", [f"{name}_half"], [name], to=TensorProto.FLOAT))
+    for cast in reversed(casts):
+        model.graph.node.insert(0, cast)
+
+
+def write_onnx(policy: ExportedPolicy, path: Path, is_half: bool = False) -> None:
     """Write the policy as one ONNX file without traces of where it was made."""
     import onnx
 
@@ -271,6 +286,8 @@ def write_onnx(policy: ExportedPolicy, path: Path) -> None:
     for part in (model, model.graph, *model.graph.node, *model.graph.value_info):
         del part.metadata_props[:]
         part.doc_string = ""
+    if is_half:
+        halve(model)
     onnx.checker.check_model(model)
     onnx.save(model, str(path))
 
@@ -313,16 +330,23 @@ def make_card(
     }
 
 
-def export(run: str | Path, folder: str | Path, matches: int = 2000, name: str = "") -> Path:
+def export(
+    run: str | Path,
+    folder: str | Path,
+    matches: int = 2000,
+    name: str = "",
+    is_half: bool = False,
+) -> Path:
     """Write the model folder of a run's averaged policy and return it.
 
     matches: played against three rule bots for the card; 0 leaves the card without figures.
+    is_half: round the weights to half precision (float16), for files half as large.
     Raises FileNotFoundError or ValueError for a checkpoint that is missing or not whole, OSError
     where the folder cannot be written; what stood there before stays in that case. A folder that
     holds anything but a model is refused, for it would be lost.
     """
     checkpoint = load_checkpoint(checkpoint_path(run))
-    return write_model(actor_weights(checkpoint), checkpoint, folder, matches, name)
+    return write_model(actor_weights(checkpoint), checkpoint, folder, matches, name, is_half)
 
 
 def write_model(
@@ -331,19 +355,23 @@ def write_model(
     folder: str | Path,
     matches: int = 2000,
     name: str = "",
+    is_half: bool = False,
 ) -> Path:
     """Write the model folder of these weights and return it; `checkpoint` says what they are.
 
     Of the checkpoint the card takes config, command, decisions, seconds, workers and commit.
     """
     PolicyNetwork(weights)
+    if is_half:
+        weights = {key: tensor.astype(np.float16) for key, tensor in weights.items()}
     folder = Path(folder).absolute()
     if folder.exists() and not (folder / CARD_FILE).is_file():
         if not folder.is_dir() or any(folder.iterdir()):
             raise ValueError(f"{folder}: holds something else than a model; choose another folder")
     with whole_folder(folder) as part:
         (part / WEIGHTS_FILE).write_bytes(save(weights))
-        write_onnx(ExportedPolicy(weights), part / ONNX_FILE)
+        whole = {key: tensor.astype(np.float32) for key, tensor in weights.items()}
+        write_onnx(ExportedPolicy(whole), part / ONNX_FILE, is_half)
         for file in (WEIGHTS_FILE, ONNX_FILE):
             (part / file).chmod(0o644)
         card = make_card(checkpoint, name or folder.name, weights, part)
@@ -372,12 +400,17 @@ def main(arguments: list[str]) -> int:
         "--matches", type=int, default=2000, help="to measure for the card; 0: none"
     )
     parser.add_argument("--name", default="", help="the bot's name; that of the folder if left out")
+    parser.add_argument("--half", action="store_true", help="weights in half precision (float16)")
     options = parser.parse_args(arguments)
     name = Path(options.run).resolve()
     default = Path("models") / (name if name.is_dir() else name.parent).name
     try:
         folder = export(
-            options.run, options.folder or default, max(0, options.matches), options.name
+            options.run,
+            options.folder or default,
+            max(0, options.matches),
+            options.name,
+            options.half,
         )
     except (ValueError, OSError) as error:
         print(f"training.export: {error}", file=sys.stderr)

@@ -4,22 +4,21 @@ Of a trained hidden layer one unit in seven is positive, and of 79 actions a han
 what is zero has no gradient and is not computed. A network is one flat array of parameters, each
 layer's weights (inputs, outputs) and then its bias, and an array of its widths. Rows are worked on
 in blocks, a layer at a time, so that one layer's weights at a time fill the cache. The arithmetic
-is that of `training.model` and `training.losses`, which the tests compare with these.
+is that of `training.model`, which the tests compare with it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from judgement_env._jit import arithmetic
-from judgement_env.bots.policy import rectified_layer, sparse_layer
+from judgement_env._jit import arithmetic, fetch_ahead
 from judgement_env.state import Array
-from training.losses import LEAST_WEIGHT
 
 # Rows worked on at a time.
 BLOCK = 64
-# What the policy learns from: the actions taken, actions to imitate, every action tried.
-TAKEN, IMITATED, TRIED = 0, 1, 2
+# A row's inputs are fetched so many rows before they are read: rows are drawn at random from far
+# more than the caches hold.
+AHEAD = 8
 
 
 # --- forward ----------------------------------------------------------------------------------
@@ -39,10 +38,11 @@ def hidden_units(
     value: Array,
     count: Array,
     rows: Array,
+    start: int,
+    size: int,
     units: Array,
 ) -> None:
-    """Write what the units of the hidden layers sum up for `rows`, a matrix after the other."""
-    size = rows.shape[0]
+    """Write what the units of the hidden layers sum up for `size` rows, one matrix a layer."""
     at, here = 0, 0
     for k in range(widths.shape[0] - 2):
         inputs, outputs = widths[k], widths[k + 1]
@@ -52,11 +52,82 @@ def hidden_units(
         at += outputs
         out = matrix(units, here, size, outputs)
         if k == 0:
-            sparse_layer(index, value, count, rows, weight, bias, out)
+            first_layer(index, value, count, rows, start, weight, bias, out)
         else:
             x = matrix(units, here - size * inputs, size, inputs)
-            rectified_layer(x, weight, bias, out)
+            hidden_layer(x, weight, bias, out)
         here += size * outputs
+
+
+@arithmetic
+def first_layer(
+    index: Array,
+    value: Array,
+    count: Array,
+    rows: Array,
+    start: int,
+    weight: Array,
+    bias: Array,
+    out: Array,
+) -> None:
+    """Write what `policy.sparse_layer` does, for as many rows from `start` on as `out` has."""
+    width, room = weight.shape[1], index.shape[1]
+    for b in range(out.shape[0]):
+        if start + b + AHEAD < rows.shape[0]:
+            later = rows[start + b + AHEAD]
+            for j in range(0, count[later], 32):
+                fetch_ahead(index, later * room + j)
+            for j in range(0, count[later], 16):
+                fetch_ahead(value, later * room + j)
+        row = rows[start + b]
+        columns, given, line = index[row], value[row], out[b]
+        num = count[row]
+        line[:] = bias
+        j = 0
+        while j + 8 <= num:
+            w0, w1 = weight[columns[j]], weight[columns[j + 1]]
+            w2, w3 = weight[columns[j + 2]], weight[columns[j + 3]]
+            w4, w5 = weight[columns[j + 4]], weight[columns[j + 5]]
+            w6, w7 = weight[columns[j + 6]], weight[columns[j + 7]]
+            v0, v1, v2, v3 = given[j], given[j + 1], given[j + 2], given[j + 3]
+            v4, v5, v6, v7 = given[j + 4], given[j + 5], given[j + 6], given[j + 7]
+            for h in range(width):
+                one = (v0 * w0[h] + v1 * w1[h]) + (v2 * w2[h] + v3 * w3[h])
+                two = (v4 * w4[h] + v5 * w5[h]) + (v6 * w6[h] + v7 * w7[h])
+                line[h] += one + two
+            j += 8
+        for k in range(j, num):
+            w0, v0 = weight[columns[k]], given[k]
+            for h in range(width):
+                line[h] += v0 * w0[h]
+
+
+@arithmetic
+def hidden_layer(x: Array, weight: Array, bias: Array, out: Array) -> None:
+    """Write ``maximum(x, 0) @ weight + bias`` into `out` (B, H), summing only positive units."""
+    width = weight.shape[1]
+    active = np.empty(x.shape[1], np.uint64)
+    for b in range(x.shape[0]):
+        line = out[b]
+        line[:] = bias
+        num = positive_units(x[b], active)
+        j = 0
+        while j + 8 <= num:
+            h0, h1, h2, h3 = active[j], active[j + 1], active[j + 2], active[j + 3]
+            h4, h5, h6, h7 = active[j + 4], active[j + 5], active[j + 6], active[j + 7]
+            w0, w1, w2, w3 = weight[h0], weight[h1], weight[h2], weight[h3]
+            w4, w5, w6, w7 = weight[h4], weight[h5], weight[h6], weight[h7]
+            x0, x1, x2, x3 = x[b, h0], x[b, h1], x[b, h2], x[b, h3]
+            x4, x5, x6, x7 = x[b, h4], x[b, h5], x[b, h6], x[b, h7]
+            for k in range(width):
+                one = (x0 * w0[k] + x1 * w1[k]) + (x2 * w2[k] + x3 * w3[k])
+                two = (x4 * w4[k] + x5 * w5[k]) + (x6 * w6[k] + x7 * w7[k])
+                line[k] += one + two
+            j += 8
+        for i in range(j, num):
+            w0, x0 = weight[active[i]], x[b, active[i]]
+            for k in range(width):
+                line[k] += x0 * w0[k]
 
 
 @arithmetic
@@ -120,7 +191,7 @@ def outputs(
     for start in range(0, rows.shape[0], BLOCK):
         block = rows[start : start + BLOCK]
         size = block.shape[0]
-        hidden_units(widths, params, index, value, count, block, units)
+        hidden_units(widths, params, index, value, count, rows, start, size, units)
         x = matrix(units, size * (widths[1:-1].sum() - inputs), size, inputs)
         last_layer(x, weight, bias, mask, block, out[start : start + size])
 
@@ -243,11 +314,12 @@ def hidden_layer_gradient(
             x0, x1, x2, x3 = x[b0, h], x[b1, h], x[b2, h], x[b3, h]
             s0, s1, s2, s3 = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
             for k in range(width):
-                g[k] += (x0 * d0[k] + x1 * d1[k]) + (x2 * d2[k] + x3 * d3[k])
-                s0 += w[k] * d0[k]
-                s1 += w[k] * d1[k]
-                s2 += w[k] * d2[k]
-                s3 += w[k] * d3[k]
+                e0, e1, e2, e3, factor = d0[k], d1[k], d2[k], d3[k], w[k]
+                g[k] += (x0 * e0 + x1 * e1) + (x2 * e2 + x3 * e3)
+                s0 += factor * e0
+                s1 += factor * e1
+                s2 += factor * e2
+                s3 += factor * e3
             below[b0, h], below[b1, h], below[b2, h], below[b3, h] = s0, s1, s2, s3
             j += 4
         for i in range(j, end):
@@ -331,217 +403,3 @@ def rows_by_input(
             values[place] = given[j]
             starts[np.int64(columns[j]) + 1] += 1
     return starts, who, values
-
-
-# --- losses -----------------------------------------------------------------------------------
-
-
-@arithmetic
-def actor_gradients(
-    widths: Array,
-    params: Array,
-    grad: Array,
-    index: Array,
-    value: Array,
-    count: Array,
-    mask: Array,
-    rows: Array,
-    kind: int,
-    action: Array,
-    old_log_chance: Array,
-    advantage: Array,
-    old_log_chances: Array,
-    advantages: Array,
-    clip: float,
-    entropy_weight: float,
-    metrics: Array,
-) -> None:
-    """Add to `grad` the gradients of the policy's loss, summed over `rows`.
-
-    metrics: (4,) float64, to which the sums of surrogate, entropy, divergence and clipped are
-    added. action, old_log_chance, advantage (R,) are read where actions were TAKEN, of them
-    `action` where it is IMITATED; old_log_chances and advantages (R, A) where they were TRIED.
-    """
-    inputs, width = widths[-2], widths[-1]
-    hidden = widths[1:-1].sum()
-    units = np.empty(BLOCK * hidden, np.float32)
-    deltas = np.empty(2 * BLOCK * widths[1:-1].max(), np.float32)
-    logits, delta = np.empty((BLOCK, width), np.float32), np.empty((BLOCK, width), np.float32)
-    legal, log_chances, slope = np.empty(width, np.uint64), np.empty(width), np.empty(width)
-    last = params.shape[0] - (inputs + 1) * width
-    weight, bias = matrix(params, last, inputs, width), params[params.shape[0] - width :]
-    for start in range(0, rows.shape[0], BLOCK):
-        block = rows[start : start + BLOCK]
-        size = block.shape[0]
-        hidden_units(widths, params, index, value, count, block, units)
-        x = matrix(units, size * (hidden - inputs), size, inputs)
-        last_layer(x, weight, bias, mask, block, logits)
-        for b in range(size):
-            row = block[b]
-            num = chosen_outputs(mask, row, legal)
-            write_log_softmax(logits[b], legal, num, log_chances)
-            if kind == TRIED:
-                tried_slope(
-                    log_chances,
-                    legal,
-                    num,
-                    old_log_chances[row],
-                    advantages[row],
-                    clip,
-                    slope,
-                    metrics,
-                )
-            else:
-                slope[:num] = 0
-                taken = 0
-                while legal[taken] != action[row]:
-                    taken += 1
-                if kind == IMITATED:
-                    slope[taken] = -1
-                    metrics[0] -= log_chances[taken]
-                else:
-                    log_ratio = log_chances[taken] - old_log_chance[row]
-                    slope[taken] = taken_slope(log_ratio, advantage[row], clip, metrics)
-            write_delta(log_chances, slope, legal, num, entropy_weight, delta[b], metrics)
-        backward(
-            widths,
-            params,
-            grad,
-            index,
-            value,
-            count,
-            mask,
-            block,
-            units,
-            deltas,
-            delta[:size],
-        )
-
-
-@arithmetic
-def write_log_softmax(logits: Array, legal: Array, num: int, log_chances: Array) -> None:
-    """Write the log probabilities of the `num` legal actions, in their order."""
-    peak = -np.inf
-    for i in range(num):
-        peak = max(peak, logits[legal[i]])
-    total = 0.0
-    for i in range(num):
-        total += np.exp(logits[legal[i]] - peak)
-    for i in range(num):
-        log_chances[i] = logits[legal[i]] - peak - np.log(total)
-
-
-@arithmetic
-def taken_slope(log_ratio: float, advantage: float, clip: float, metrics: Array) -> float:
-    """Return the derivative of the clipped surrogate by the log probability of the action taken."""
-    ratio = np.exp(log_ratio)
-    plain = ratio * advantage
-    limited = min(max(ratio, 1 - clip), 1 + clip) * advantage
-    metrics[0] -= min(plain, limited)
-    metrics[2] += ratio - 1 - log_ratio
-    metrics[3] += abs(ratio - 1) > clip
-    return -plain if plain <= limited else 0.0
-
-
-@arithmetic
-def tried_slope(
-    log_chances: Array,
-    legal: Array,
-    num: int,
-    old_log_chances: Array,
-    advantages: Array,
-    clip: float,
-    slope: Array,
-    metrics: Array,
-) -> None:
-    """Write the derivatives of `losses.all_action_loss` by the log probabilities."""
-    for i in range(num):
-        log_old, advantage = old_log_chances[legal[i]], advantages[legal[i]]
-        log_ratio = log_chances[i] - log_old
-        ratio, old = np.exp(log_ratio), np.exp(log_old)
-        if old < LEAST_WEIGHT:
-            plain = log_ratio * advantage
-            limited = min(max(log_ratio, np.log(1 - clip)), np.log(1 + clip)) * advantage
-            metrics[0] -= LEAST_WEIGHT * min(plain, limited)
-            slope[i] = -LEAST_WEIGHT * advantage if plain <= limited else 0.0
-        else:
-            plain = ratio * advantage
-            limited = min(max(ratio, 1 - clip), 1 + clip) * advantage
-            metrics[0] -= old * min(plain, limited)
-            slope[i] = -old * plain if plain <= limited else 0.0
-        metrics[2] += old * (ratio - 1 - log_ratio)
-        metrics[3] += old * (abs(ratio - 1) > clip)
-
-
-@arithmetic
-def write_delta(
-    log_chances: Array,
-    slope: Array,
-    legal: Array,
-    num: int,
-    entropy_weight: float,
-    delta: Array,
-    metrics: Array,
-) -> None:
-    """Write the derivatives by the legal actions' logits, those of the entropy's share included."""
-    entropy, total = 0.0, 0.0
-    for i in range(num):
-        entropy -= np.exp(log_chances[i]) * log_chances[i]
-        total += slope[i]
-    most = max(np.log(num), 0.5)
-    metrics[1] += entropy / most
-    for i in range(num):
-        chance = np.exp(log_chances[i])
-        spread = entropy_weight / most * chance * (log_chances[i] + entropy)
-        delta[legal[i]] = slope[i] - chance * total + spread
-
-
-@arithmetic
-def critic_gradients(
-    widths: Array,
-    params: Array,
-    grad: Array,
-    index: Array,
-    value: Array,
-    count: Array,
-    rows: Array,
-    returns: Array,
-    weight: float,
-) -> float:
-    """Add to `grad` the gradients of `weight` times the value loss, summed over `rows`.
-
-    Returns the sum of the loss itself.
-    """
-    inputs = widths[-2]
-    hidden = widths[1:-1].sum()
-    units = np.empty(BLOCK * hidden, np.float32)
-    deltas = np.empty(2 * BLOCK * widths[1:-1].max(), np.float32)
-    delta = np.empty((BLOCK, 1), np.float32)
-    everything = np.empty((0, 1), np.int8)
-    last = params.shape[0] - inputs - 1
-    factor, bias = matrix(params, last, inputs, 1), params[params.shape[0] - 1 :]
-    loss = 0.0
-    for start in range(0, rows.shape[0], BLOCK):
-        block = rows[start : start + BLOCK]
-        size = block.shape[0]
-        hidden_units(widths, params, index, value, count, block, units)
-        x = matrix(units, size * (hidden - inputs), size, inputs)
-        last_layer(x, factor, bias, everything, block, delta)
-        for b in range(size):
-            delta[b, 0] -= returns[block[b]]
-            loss += 0.5 * delta[b, 0] ** 2
-            delta[b, 0] *= weight
-        backward(
-            widths,
-            params,
-            grad,
-            index,
-            value,
-            count,
-            everything,
-            block,
-            units,
-            deltas,
-            delta[:size],
-        )
-    return loss

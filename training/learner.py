@@ -20,7 +20,8 @@ from judgement_env.cards import NUM_ACTIONS
 from judgement_env.state import Array
 from training.adam import EPSILON, adam_step, sum_gradients
 from training.config import Config
-from training.kernels import IMITATED, TAKEN, TRIED, actor_gradients, critic_gradients, outputs
+from training.kernels import outputs
+from training.loss_kernels import IMITATED, TAKEN, TRIED, actor_gradients, critic_gradients
 from training.losses import (
     ILLEGAL,
     all_action_loss,

@@ -15,6 +15,7 @@ from judgement_env.bots.base import Bot, BotError
 from judgement_env.bots.ismcts import IsmctsBot
 from judgement_env.bots.process import ProcessBot
 from judgement_env.bots.search import SearchBot
+from judgement_env.bots.sharp_player import SharpBot
 from judgement_env.bots.simple import HeuristicBot, RandomBot
 from judgement_env.scoring import nearest, shown
 
@@ -26,20 +27,23 @@ CARD: Final = "card.json"
 SIMPLE: Final[dict[str, Any]] = {
     "random": RandomBot,
     "heuristic": HeuristicBot,
+    "heuristic+": SharpBot,
     "search": SearchBot,
     "ismcts": IsmctsBot,
 }
+# Bots that draw nothing by lot.
+NO_SEED: Final = ("heuristic", "heuristic+")
 KNOWN: Final = (*SIMPLE, "models/NAME", "the folder of a model", "process:COMMAND")
 
 
 def make_bot(spec: str | os.PathLike[str], seed: int = 0, **options: Any) -> Bot:
     """Return the bot of this description; `seed` is for bots that draw by lot.
 
-    "random" and "heuristic"; "search" (option `worlds`) and "ismcts" (`iterations`), which look
-    ahead; "models/NAME" or any folder of a model; "process:COMMAND", a program that speaks the
-    protocol of docs/bots.md (options `timeout` and `start_timeout`, in seconds). A name may carry
-    options: "NAME:key=value,key=value". Raises ValueError for an unknown description or option,
-    BotError where a program cannot be started.
+    "random", "heuristic" and "heuristic+"; "search" (option `worlds`) and "ismcts" (`iterations`),
+    which look ahead; "models/NAME" or any folder of a model; "process:COMMAND", a program that
+    speaks the protocol of docs/bots.md (options `timeout` and `start_timeout`, in seconds). A name
+    may carry options: "NAME:key=value,key=value". Raises ValueError for an unknown description
+    or option, BotError where a program cannot be started.
     """
     text = os.fspath(spec)
     if not isinstance(text, str) or not text:
@@ -49,7 +53,7 @@ def make_bot(spec: str | os.PathLike[str], seed: int = 0, **options: Any) -> Bot
     name, given = _split(text)
     options = {**given, **options}
     if name in SIMPLE:
-        return _call(name, SIMPLE[name], *([] if name == "heuristic" else [seed]), **options)
+        return _call(name, SIMPLE[name], *([] if name in NO_SEED else [seed]), **options)
     folder = _model_folder(name)
     from judgement_env.bots.neural import NeuralBot
 

@@ -465,18 +465,12 @@ def boss_trump(t: TableRecord, hand: np.uint64, once: np.uint64, twice: np.uint6
 
 
 @njit
-def write_outlooks(r: RulesRecord, t: TableRecord, num_cards: int, room: Array) -> int:
+def fold_outlooks(num_cards: int, level: int, room: Array) -> None:
     """Write what to expect after playing each card held, by tricks more than won so far.
 
-    Returns from how many tricks more the points are level.
+    `room` holds the chances of the cards, and what no card at all promises by tricks more, which is
+    the same from `level` more on.
     """
-    seat = int(t.seat)
-    won = int(t.won[seat])
-    level = 0
-    for more in range(t.cards - won + 1):
-        room[BEFORE + more] = r.points[t.cards, t.bid[seat], won + more]
-        if more > 0 and room[BEFORE + more] != room[BEFORE + more - 1]:
-            level = more
     for j in range(num_cards):
         wanted, ducked = room[WANTED + j], room[DUCKED + j]
         for more in range(min(level, num_cards - j + 1)):
@@ -489,6 +483,22 @@ def write_outlooks(r: RulesRecord, t: TableRecord, num_cards: int, room: Array) 
         for more in range(min(level, num_cards - j)):
             at = BEFORE + more
             room[at] = gamble(room[at], room[at + 1], wanted, ducked)
+
+
+@njit
+def write_outlooks(r: RulesRecord, t: TableRecord, num_cards: int, room: Array) -> int:
+    """Write the points to expect after playing each card held, by tricks more than won so far.
+
+    Returns from how many tricks more the points are level.
+    """
+    seat = int(t.seat)
+    won = int(t.won[seat])
+    level = 0
+    for more in range(t.cards - won + 1):
+        room[BEFORE + more] = r.points[t.cards, t.bid[seat], won + more]
+        if more > 0 and room[BEFORE + more] != room[BEFORE + more - 1]:
+            level = more
+    fold_outlooks(num_cards, level, room)
     return level
 
 

@@ -1,0 +1,208 @@
+"""training.measure: rows for a card, kept one by one, never twice, and made again by a command."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgement_env import PRESETS
+from training import measure as module
+from training.evaluate import main as evaluate
+from training.measure import SEED, Store, Task, covered, games, main, measure_row
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+FAST = ["--presets=oh-hell", "--players=3,4", "--opponents=heuristic,random", "--matches=24"]
+
+
+def task(**changes: Any) -> Task:
+    fields: dict[str, Any] = {
+        "bot": "heuristic",
+        "opponent": "random",
+        "preset": "kachuful",
+        "num_players": 3,
+        "matches": 60,
+        "seconds": 600.0,
+        "seed": 5,
+    }
+    return Task(**(fields | changes))
+
+
+def card_at(folder: Path, measured: list[dict[str, Any]]) -> Path:
+    folder.mkdir()
+    rules = [PRESETS["kachuful"].to_dict()]
+    path = folder / "card.json"
+    path.write_text(json.dumps({"name": "x", "rules": rules, "measured": measured}))
+    return path
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["measured"]
+    return rows
+
+
+# --- what is measured -------------------------------------------------------------------------
+
+
+def test_a_card_covers_the_presets_it_names_whatever_the_number_of_players() -> None:
+    five = PRESETS["kachuful"].replace(num_players=5).to_dict()
+    assert covered([five, PRESETS["oh-hell"].to_dict()]) == ["kachuful", "oh-hell"]
+    assert covered([PRESETS["sweep-ten-anticlockwise"].to_dict()]) == ["sweep-ten-anticlockwise"]
+    assert covered([PRESETS["kachuful"].replace(hook=False).to_dict()]) == list(PRESETS)
+    assert covered([]) == list(PRESETS)
+
+
+def test_games_are_those_a_preset_is_made_for_the_usual_table_first() -> None:
+    found = list(games(["kachuful", "sweep-ten", "up-and-down"], module.PLAYERS))
+    assert found[:3] == [("kachuful", 4), ("sweep-ten", 4), ("up-and-down", 4)]
+    assert ("kachuful", 8) in found and ("kachuful", 10) not in found
+    assert ("up-and-down", 10) in found and ("up-and-down", 3) not in found
+    assert [number for preset, number in found if preset == "sweep-ten"] == [4]
+
+
+# --- a row ------------------------------------------------------------------------------------
+
+
+def test_the_command_of_a_row_gives_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    row = measure_row(task(bot="heuristic+", opponent="search:worlds=2", matches=30))
+    words = row["command"].removeprefix("python -m training.evaluate ").split()
+    assert evaluate([*words, "--json=-"]) == 0
+    again = json.loads(capsys.readouterr().out)["rows"]
+    (same,) = (one for one in again if one["format"] == "one-versus-field")
+    for name in ("points", "difference", "difference_sd", "hit_rate", "win_share", "rounds"):
+        assert row[name] == same[name], name
+    assert (row["matches"], row["deals"]) == (30, 10)
+    assert row["milliseconds"] > 0
+
+
+def test_only_the_usual_table_shows_figures_by_cards() -> None:
+    assert "by_cards" not in measure_row(task(matches=6))
+    four = measure_row(task(num_players=4, matches=8))
+    assert [size["cards"] for size in four["by_cards"]] == [7, 6, 5, 4, 3, 2, 1]
+
+
+def test_a_row_ends_with_its_matches_or_its_time() -> None:
+    assert measure_row(task(matches=200))["deals"] == 67
+    # Each look at the clock is a second later: 16 deals in the first, no more than doubled after.
+    seconds = iter(range(100))
+    row = measure_row(task(matches=10**6, seconds=4.0), clock=lambda: next(seconds))
+    assert row["deals"] == 16 + 16 + 32 + 21
+    assert measure_row(task(matches=10**6, seconds=1e-9))["deals"] == 16
+
+
+# --- kept rows --------------------------------------------------------------------------------
+
+
+def test_rows_are_kept_in_order_and_measured_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rows.json"
+    words = ["heuristic", f"--json={file}", *FAST]
+    assert main([*words, "--list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4 and not file.exists()
+    assert main(words) == 0
+    assert "4 of 4 rows measured now" in capsys.readouterr().out
+    rows = json.loads(file.read_text())["heuristic"]["measured"]
+    assert [(row["num_players"], row["opponents"]) for row in rows] == [
+        (4, ["heuristic"]),
+        (4, ["random"]),
+        (3, ["heuristic"]),
+        (3, ["random"]),
+    ]
+    assert all(row["preset"] == "oh-hell" and row["seed"] == SEED for row in rows)
+    before = file.read_bytes()
+    assert main(words) == 0
+    assert "0 of 4 rows" in capsys.readouterr().out and file.read_bytes() == before
+    assert main(["random", f"--json={file}", *FAST[:2], "--opponents=random", FAST[-1]]) == 0
+    both = json.loads(file.read_text())
+    assert list(both) == ["heuristic", "random"]
+    assert both["heuristic"] == json.loads(before)["heuristic"]
+
+
+def test_the_row_a_card_has_from_its_export_stays_the_first(tmp_path: Path) -> None:
+    first = {"format": "one-versus-field", "bot": "x", "opponents": ["heuristic"], "matches": 7}
+    path = card_at(tmp_path / "model", [first])
+    store = Store(str(path.parent), None)
+    assert store.has(("kachuful", 4, "heuristic"))
+    assert not store.has(("kachuful", 5, "heuristic"))
+    store.keep(("kachuful", 5, "heuristic"), {"preset": "kachuful", "opponents": ["heuristic"]})
+    assert rows_of(path)[0] == first and len(rows_of(path)) == 2
+    card = json.loads(path.read_text())
+    assert card["name"] == "x" and list(card) == ["name", "rules", "measured"]
+    store.keep(("kachuful", 4, "heuristic"), {"preset": "kachuful", "num_players": 4} | first)
+    assert rows_of(path)[0]["preset"] == "kachuful" and len(rows_of(path)) == 2
+
+
+def test_what_is_measured_when_it_breaks_off_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rows.json"
+    asked = []
+
+    def second_breaks(task: Task) -> dict[str, Any]:
+        asked.append(task.key)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return measure_row(task)
+
+    monkeypatch.setattr(module, "measure_row", second_breaks)
+    assert main(["heuristic", f"--json={file}", *FAST]) == 130
+    assert "kept" in capsys.readouterr().err
+    assert len(json.loads(file.read_text())["heuristic"]["measured"]) == 1
+    assert main(["heuristic", f"--json={file}", *FAST]) == 0
+    assert len(asked) == 2 + 3
+    assert asked[2:] == [asked[1], *asked[3:]]
+
+
+def test_rows_measured_side_by_side_are_the_same(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("one.json", "two.json")]
+    for number, file in enumerate(files, 1):
+        words = [f"--json={file}", f"--processes={number}", *FAST]
+        assert main(["heuristic", *words]) == 0
+    one, two = (json.loads(file.read_text())["heuristic"]["measured"] for file in files)
+    for rows in (one, two):
+        rows.sort(key=lambda row: (row["num_players"], row["opponents"]))
+        for row in rows:
+            del row["milliseconds"]
+    assert one == two
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["heuristic"], "'heuristic' has no card.json"),
+        (["nobody", "--json=x.json"], "bot: 'nobody'"),
+        (["heuristic", "--json=x.json", "--opponents=nobody"], "bot: 'nobody'"),
+        (["heuristic", "--json=x.json", "--presets=kachufool"], "--presets: 'kachufool'"),
+        (["heuristic", "--json=x.json", "--players=four"], "--players: 'four'"),
+        (["heuristic", "--json=x.json", "--players=11"], "--players: 11"),
+        (["heuristic", "--json=x.json", "--presets=sweep-ten", "--players=5"], "--players: 5"),
+        (["heuristic", "--json=x.json", "--matches=0"], "--matches: 0"),
+        (["heuristic", "--json=x.json", "--seconds=0"], "--seconds: 0"),
+        (["heuristic", "--json=x.json", "--processes=0"], "--processes: 0"),
+    ],
+)
+def test_a_mistake_is_one_line_and_code_2(
+    capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+# --- pages ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["strength", "bids"])
+def test_a_page_shows_what_was_measured(name: str) -> None:
+    path = DOCS / f"generate_{name}.py"
+    spec = importlib.util.spec_from_file_location(f"generate_{name}", path)
+    assert spec is not None and spec.loader is not None
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    assert generator.page_with_tables(page) == page, f"run: python docs/generate_{name}.py"
