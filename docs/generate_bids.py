@@ -15,7 +15,7 @@ from judgement_env.rules import PRESETS, Rules
 from judgement_env.scoring import SCHEMES
 
 PAGE = Path(__file__).parent / "bids.md"
-BOTS = ("heuristic+",)
+BOTS = ("heuristic+", "models/universal")
 MATCHES = 2000
 SEED = 1
 # Presets whose mirror image bids alike are left out.

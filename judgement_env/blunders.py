@@ -284,7 +284,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `judgement blunders`."""
     parser.epilog = (
         "bots: random, heuristic, heuristic+, search, ismcts, models/NAME or the folder of\n"
-        "a model, process:COMMAND.\n"
+        "a model (with +search behind it, it looks ahead), process:COMMAND.\n"
         "Without bots the positions are listed; docs/blunders.md tells how their\n"
         "answers are known."
     )

@@ -129,8 +129,9 @@ def _refuse_unknown(parser: argparse.ArgumentParser, word: str) -> NoReturn:
 
 def _add_play(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "bots: random, heuristic, heuristic+, models/NAME or the folder of a model,\n"
-        "process:COMMAND. While you play, ? shows what you can type."
+        "bots: random, heuristic, heuristic+, models/NAME or the folder of a model (with\n"
+        "+search behind it, it looks ahead), process:COMMAND.\n"
+        "While you play, ? shows what you can type."
     )
     parser.add_argument(
         "--bots",
@@ -441,7 +442,7 @@ def _run_bench(arguments: argparse.Namespace) -> int:
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "bots: random, heuristic, heuristic+, models/NAME or the folder of a model,\n"
+        "bots: random, heuristic, heuristic+, models/NAME or the folder of a model (+search),\n"
         "process:COMMAND, or FILE.py:NAME, a class or a function in a file that\n"
         "makes a bot: anything with act(view). Without rules, it is asked under all\n"
         "presets and many house rules.\n"

@@ -110,7 +110,7 @@ def test_a_mistake_is_one_line(
 
 # --- what scoring makes of the bids -----------------------------------------------------------
 
-BOTS = ["heuristic+"]
+BOTS = ["heuristic+", "models/universal"]
 
 
 def counts_under(bot: str, preset: str, **changes: Any) -> BidCounts:

@@ -45,6 +45,8 @@ LAYERS = (
     "judgement_env.bots.inputs",
     "judgement_env.bots.policy",
     "judgement_env.bots.neural",
+    "judgement_env.bots.rollouts",
+    "judgement_env.bots.net_search",
     "judgement_env.bots.process",
     "judgement_env.bots",
     "judgement_env.batch_play",

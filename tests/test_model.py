@@ -11,7 +11,14 @@ from judgement_env.bots.inputs import (
 )
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.state import Array
-from training.model import Network, SparseLinear, dense_inputs, make_actor, make_critic
+from training.model import (
+    Network,
+    SparseLinear,
+    dense_inputs,
+    load_weights,
+    make_actor,
+    make_critic,
+)
 
 Inputs = tuple[Array, Array, Array]
 # Repeated and out of order, with an empty row (3) among them.
@@ -104,3 +111,14 @@ def test_a_new_actor_is_nearly_uniform_and_a_critic_has_one_value() -> None:
     assert critic(column, value, count, np.arange(5)).shape == (5, 1)
     assert actor.stack()[0].weight.shape == (INPUT_SIZE, 32)
     assert critic.stack()[0].weight.shape == (CRITIC_SIZE, 8)
+
+
+def test_weights_of_another_shape_are_refused_by_name() -> None:
+    network, other = Network(61, (8,), 3, 1.0), Network(60, (8,), 3, 1.0)
+    words = r"runs/x: actor: layers.0.weight has shape \(60, 8\) in the checkpoint, \(61, 8\) here"
+    with pytest.raises(ValueError, match=words):
+        load_weights(network, other.state_dict(), "runs/x: actor")
+    deeper = Network(61, (8, 8), 3, 1.0)
+    with pytest.raises(ValueError, match="layers.1.bias has shape"):
+        load_weights(network, deeper.state_dict(), "runs/x: actor")
+    load_weights(network, Network(61, (8,), 3, 2.0).state_dict(), "runs/x: actor")

@@ -14,9 +14,10 @@ from judgement_env import Rules, Table, arena, make_bot
 from judgement_env._jit import njit
 from judgement_env.bots import Bot
 from judgement_env.bots.beliefs import NUM_WORK, PLAYED, WORLD, begin_worlds, fits_bids, imagine
-from judgement_env.bots.ismcts import IsmctsBot
+from judgement_env.bots.ismcts import NODE_RECORD, IsmctsBot, add_node, is_decided
 from judgement_env.bots.search import SearchBot, merge_equals
 from judgement_env.bots.simple import HeuristicBot
+from judgement_env.cards import NONE
 from judgement_env.engine import write_mask
 from judgement_env.sampler import WORLDS_RECORD
 from judgement_env.state import Array, new_tables
@@ -286,3 +287,13 @@ def test_plain_python_gives_the_same_answers_and_worlds() -> None:
         answers.append(done.stdout)
     assert answers[0] == answers[1]
     assert answers[0].count("[") > 20
+
+
+def test_a_tree_is_decided_once_no_other_action_can_catch_up() -> None:
+    nodes = np.zeros(4, NODE_RECORD)
+    nodes[0]["child"] = NONE
+    for number, visits in ((1, 9), (2, 30), (3, 12)):
+        add_node(nodes, number, 0, number, 0)
+        nodes[number]["visits"] = visits
+    assert not is_decided(nodes, 18)
+    assert is_decided(nodes, 17)

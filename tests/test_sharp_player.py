@@ -229,7 +229,7 @@ def test_a_fit_learns_which_bids_are_made() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(20_000, BID_INPUTS)).astype(np.float32)
     ends = (rows[:, 3] > 0).astype(np.int64) * 3
-    loss = fit_tricks.fit(fit_tricks.make_net(BID_INPUTS), rows, ends, 6, 5e-3)
+    loss = fit_tricks.fit(fit_tricks.make_net(BID_INPUTS), rows, ends, 40, 5e-3)
     assert loss < 0.15
 
 

@@ -239,6 +239,17 @@ def error_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return error
 
 
+def test_a_run_can_start_from_the_policy_and_the_critic_of_another() -> None:
+    first = train(TINY)
+    config = dataclasses.replace(TINY, name="next", start=str(first), seed=7, learning_rate=0)
+    saved, before = (load_checkpoint(f / "checkpoint.pt") for f in (train(config), first))
+    for part, source in (("actor", "average"), ("critic", "critic")):
+        for name, tensor in before[source].items():
+            assert torch.allclose(saved[part][name], tensor, atol=1e-6)
+    with pytest.raises(ValueError, match=r"start: runs/tiny has layers of \(10,\), critic_hidden"):
+        train(dataclasses.replace(config, name="wider", critic_hidden=(11,)))
+
+
 def test_a_start_over_an_existing_run_is_refused(
     finished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -76,7 +76,8 @@ class Config(RunConfig):
     # Where advantages come from: "critic" (generalised advantage estimation of the actions taken)
     # or "playouts" (every legal action played to the end of the round, no critic).
     advantages: str = "critic"
-    # A model folder whose policy the actor starts from; "" = random weights.
+    # A model folder whose policy the actor starts from, or a run's folder, whose critic comes too;
+    # "" = random weights.
     start: str = ""
     # A model folder whose bot plays all seats but one, at tables without rule bots; "" = self-play.
     field: str = ""

@@ -123,8 +123,8 @@ def make_parser() -> argparse.ArgumentParser:
         prog="training.evaluate",
         usage="python -m training.evaluate CANDIDATE [OPPONENT …] [options]",
         description="Measure a bot against others, every deal from every seat.",
-        epilog="bots: random, heuristic, heuristic+, models/NAME or the folder of a model,"
-        " process:COMMAND.",
+        epilog="bots: random, heuristic, heuristic+, models/NAME or the folder of a model (with"
+        " +search it looks ahead), process:COMMAND.",
         allow_abbrev=False,
     )
     parser.add_argument(

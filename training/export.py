@@ -310,7 +310,7 @@ def make_card(
     return {
         "format": CARD_FORMAT,
         "name": name,
-        "rules": [make_rules(rules).to_dict() for rules in given],
+        "rules": list({made.hash: made.to_dict() for made in map(make_rules, given)}.values()),
         "env_version": ENV_VERSION,
         "layout_hash": layout_hash(),
         "observation_size": SIZE,

@@ -286,7 +286,7 @@ def fit(net: nn.Sequential, rows: Array, ends: Array, epochs: int, rate: float) 
             index = order[start : start + BATCH]
             loss: Tensor = nn.functional.cross_entropy(net(inputs[index]), targets[index])
             optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
             schedule.step()
             total += float(loss.detach())

@@ -21,6 +21,8 @@ from judgement_env.bots.neural import read_card, read_weights
 from judgement_env.bots.policy import dense_inputs, sparse_layer, with_derived
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.state import Array
+from training.checkpoint import load_checkpoint
+from training.config import Config
 
 
 @njit
@@ -150,3 +152,31 @@ def actor_of_model(folder: str | Path) -> Network:
     actor = make_actor(widths[:-1])
     actor.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     return actor
+
+
+def first_networks(config: Config, resume: bool) -> tuple[Network, Network]:
+    """Return the actor and the critic a run begins with.
+
+    Random weights, or the policy of the model it starts from, or both networks of the run it starts
+    from. A resumed run has weights of its own to take next and needs neither any longer.
+    """
+    torch.manual_seed(config.seed)
+    actor, critic = make_actor(config.hidden), make_critic(config.critic_hidden)
+    start = config.start
+    given: list[tuple[str, Network, dict[str, Tensor]]] = []
+    if start and not resume:
+        if (Path(start) / "checkpoint.pt").is_file():
+            saved = load_checkpoint(Path(start) / "checkpoint.pt")
+            given = [
+                ("hidden", actor, saved["average"]),
+                ("critic_hidden", critic, saved["critic"]),
+            ]
+        else:
+            given.append(("hidden", actor, actor_of_model(start).state_dict()))
+    for field, network, weights in given:
+        widths = tuple(len(weights[f"layers.{k}.bias"]) for k in range(len(weights) // 2 - 1))
+        wanted = getattr(config, field)
+        if widths != wanted:
+            raise ValueError(f"start: {start} has layers of {widths}, {field} {wanted}")
+        load_weights(network, weights, start)
+    return actor.to(config.device), critic.to(config.device)

@@ -54,7 +54,7 @@ from training.checkpoint import commit, save_checkpoint
 from training.config import Config, resolve, to_dict
 from training.learner import logits_of, make_learner
 from training.log import Log, self_play_metrics, time_left
-from training.model import Network, actor_of_model, load_weights, make_actor, make_critic
+from training.model import Network, actor_of_model, first_networks, load_weights
 from training.program import (
     Interrupt,
     check_device,
@@ -75,24 +75,6 @@ PROGRAM = "training.train"
 def network_of(actor: Network) -> PolicyNetwork:
     """Return a trained actor as it plays without torch."""
     return PolicyNetwork({n: p.detach().cpu().numpy() for n, p in actor.named_parameters()})
-
-
-def first_actor(config: Config, resume: bool) -> Network:
-    """Return the policy a run begins with: random weights, or those of the model it starts from.
-
-    A resumed run has weights of its own to take next, and needs that model no longer.
-    """
-    torch.manual_seed(config.seed)
-    actor = make_actor(config.hidden)
-    if config.start and not resume:
-        model = actor_of_model(config.start)
-        widths = tuple(len(layer.bias) for layer in model.stack()[:-1])
-        if widths != config.hidden:
-            raise ValueError(
-                f"start: {config.start} has layers of {widths}, hidden {config.hidden}"
-            )
-        actor.load_state_dict(model.state_dict())
-    return actor.to(config.device)
 
 
 def frozen(folder: str, device: str) -> LogitsOf:
@@ -127,7 +109,8 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
     """
     check_device(config.device)
     config, rules = resolve(config)
-    actor, field = first_actor(config, resume), None
+    actor, critic = first_networks(config, resume)
+    field: LogitsOf | None = None
     opponent: Bot = HeuristicBot()
     if config.field:
         field, opponent = frozen(config.field, config.device), NeuralBot(config.field)
@@ -146,7 +129,6 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
         )
         for worker in range(config.workers)
     ]
-    critic = make_critic(config.critic_hidden).to(config.device)
     average = copy.deepcopy(actor)
     learner = make_learner(actor, critic, config)
     decisions, seconds, batches = 0, 0.0, 0

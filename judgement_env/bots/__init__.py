@@ -23,6 +23,7 @@ __all__ = ["Bot", "BotError", "make_bot", "shipped_models"]
 
 PROCESS: Final = "process:"
 MODELS: Final = "models/"
+STRONG: Final = "+search"
 CARD: Final = "card.json"
 SIMPLE: Final[dict[str, Any]] = {
     "random": RandomBot,
@@ -33,17 +34,24 @@ SIMPLE: Final[dict[str, Any]] = {
 }
 # Bots that draw nothing by lot.
 NO_SEED: Final = ("heuristic", "heuristic+")
-KNOWN: Final = (*SIMPLE, "models/NAME", "the folder of a model", "process:COMMAND")
+KNOWN: Final = (
+    *SIMPLE,
+    "models/NAME",
+    "models/NAME+search",
+    "the folder of a model",
+    "process:COMMAND",
+)
 
 
 def make_bot(spec: str | os.PathLike[str], seed: int = 0, **options: Any) -> Bot:
     """Return the bot of this description; `seed` is for bots that draw by lot.
 
     "random", "heuristic" and "heuristic+"; "search" (option `worlds`) and "ismcts" (`iterations`),
-    which look ahead; "models/NAME" or any folder of a model; "process:COMMAND", a program that
-    speaks the protocol of docs/bots.md (options `timeout` and `start_timeout`, in seconds). A name
-    may carry options: "NAME:key=value,key=value". Raises ValueError for an unknown description
-    or option, BotError where a program cannot be started.
+    which look ahead; "models/NAME" or any folder of a model, with "+search" behind it a model that
+    looks ahead (`worlds`, `tau`); "process:COMMAND", a program that speaks the protocol of
+    docs/bots.md (`timeout` and `start_timeout`, in seconds). A name may carry options:
+    "NAME:key=value,key=value". Raises ValueError for an unknown description or option, BotError
+    where a program cannot be started.
     """
     text = os.fspath(spec)
     if not isinstance(text, str) or not text:
@@ -54,10 +62,18 @@ def make_bot(spec: str | os.PathLike[str], seed: int = 0, **options: Any) -> Bot
     options = {**given, **options}
     if name in SIMPLE:
         return _call(name, SIMPLE[name], *([] if name in NO_SEED else [seed]), **options)
-    folder = _model_folder(name)
+    is_strong = name.endswith(STRONG) and not Path(name).is_dir()
+    base = name.removesuffix(STRONG) if is_strong else name
+    if base in SIMPLE:
+        raise ValueError(f"bot: {name!r} (allowed: {MODELS}NAME{STRONG})")
+    folder = _model_folder(base)
     from judgement_env.bots.neural import NeuralBot
 
-    return _call(name, NeuralBot, folder, seed=seed, **options)
+    if not is_strong:
+        return _call(name, NeuralBot, folder, seed=seed, **options)
+    from judgement_env.bots.net_search import NetSearchBot
+
+    return _call(name, NetSearchBot, NeuralBot(folder), seed=seed, **options)
 
 
 def shipped_models() -> dict[str, Path]:
@@ -117,6 +133,6 @@ def _model_folder(name: str) -> Path:
     models = shipped_models()
     if name.startswith(MODELS) and name.removeprefix(MODELS) in models:
         return models[name.removeprefix(MODELS)]
-    names = [*SIMPLE, *(MODELS + model for model in models), *KNOWN[-2:]]
-    hint = nearest(name, names[:-2])
+    names = [*SIMPLE, *(MODELS + model for model in models), *KNOWN[-3:]]
+    hint = nearest(name, names[:-3])
     raise ValueError(f"bot: {name!r} (allowed: {', '.join(names)}){hint}")

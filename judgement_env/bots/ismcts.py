@@ -42,6 +42,8 @@ from judgement_env.state import (
 WIDTH = 6.0
 # Worlds dealt for one decision at most. Likely ones cost about as much as playing them out.
 NUM_WORLDS = 200
+# Iterations between two looks at whether any other action can still become the most visited.
+LOOK = 32
 
 NODE_RECORD = make_record(
     [
@@ -154,6 +156,20 @@ def most_visited(nodes: Array) -> int:
 
 
 @njit
+def is_decided(nodes: Array, left: int) -> bool:
+    """Return whether `left` iterations more cannot change which root action is most visited."""
+    most = 0
+    second = 0
+    child = int(nodes[0].child)
+    while child != NONE:
+        visits = int(nodes[child].visits)
+        second = max(second, min(most, visits))
+        most = max(most, visits)
+        child = int(nodes[child].sibling)
+    return most - second > left
+
+
+@njit
 def grow(
     r: RulesRecord,
     t: TableRecord,
@@ -193,6 +209,8 @@ def grow(
             node = nodes[path[step]]
             node.visits += 1
             node.results += played.points[node.seat]
+        if k % LOOK == LOOK - 1 and is_decided(nodes, iterations - 1 - k):
+            break
     return most_visited(nodes)
 
 
