@@ -20,8 +20,8 @@ from judgement_env.rules import Rules, make_rules
 def add_arena(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `judgement arena`."""
     parser.epilog = (
-        "bots: random, heuristic, heuristic+, search, ismcts, models/NAME or the folder of\n"
-        "a model (with +search behind it, it looks ahead), process:COMMAND."
+        "bots: random, heuristic, heuristic+, search, ismcts, models/NAME or the folder\n"
+        "of a model (with +search behind it, it looks ahead), process:COMMAND."
     )
     parser.add_argument("bots", nargs="*", metavar="BOT", help="two bots or more")
     parser.add_argument(

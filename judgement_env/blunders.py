@@ -283,8 +283,8 @@ def chance_share(chosen: Sequence[Position]) -> float:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `judgement blunders`."""
     parser.epilog = (
-        "bots: random, heuristic, heuristic+, search, ismcts, models/NAME or the folder of\n"
-        "a model (with +search behind it, it looks ahead), process:COMMAND.\n"
+        "bots: random, heuristic, heuristic+, search, ismcts, models/NAME or the folder\n"
+        "of a model (with +search behind it, it looks ahead), process:COMMAND.\n"
         "Without bots the positions are listed; docs/blunders.md tells how their\n"
         "answers are known."
     )

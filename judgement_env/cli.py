@@ -442,9 +442,9 @@ def _run_bench(arguments: argparse.Namespace) -> int:
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "bots: random, heuristic, heuristic+, models/NAME or the folder of a model (+search),\n"
-        "process:COMMAND, or FILE.py:NAME, a class or a function in a file that\n"
-        "makes a bot: anything with act(view). Without rules, it is asked under all\n"
+        "bots: random, heuristic, heuristic+, models/NAME or the folder of a model\n"
+        "(+search), process:COMMAND, or FILE.py:NAME, a class or a function in a file\n"
+        "that makes a bot: anything with act(view). Without rules, it is asked under all\n"
         "presets and many house rules.\n"
         "Exit status 1 where a sentence does not hold."
     )

@@ -210,7 +210,9 @@ def copied(model: Path, folder: Path) -> Path:
 def quick(monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
     """The graph is slow to make; these tests are not about it."""
     monkeypatch.setattr(
-        export_module, "write_onnx", lambda policy, path: shutil.copy(model / "policy.onnx", path)
+        export_module,
+        "write_onnx",
+        lambda policy, path, is_half: shutil.copy(model / "policy.onnx", path),
     )
 
 
