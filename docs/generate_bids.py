@@ -6,8 +6,9 @@ and what the bots bid disagree.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
+
+from parts import with_parts
 
 from judgement_env.bid_counts import compared_cells, count_bids
 from judgement_env.ladder_result import marked_down
@@ -62,12 +63,7 @@ def tables() -> str:
 
 def page_with_tables(page: str) -> str:
     """The page with its tables made anew."""
-    begin, end = "<!-- begin tables -->", "<!-- end tables -->"
-    new = f"{begin}\n\n{tables()}\n\n{end}"
-    page, count = re.subn(f"{begin}\n.*?{end}", lambda _: new, page, flags=re.S)
-    if count != 1:
-        raise ValueError(f"{PAGE.name}: {count} places for tables (allowed: 1)")
-    return page
+    return with_parts(page, {"tables": f"\n{tables()}\n"}, PAGE.name)
 
 
 if __name__ == "__main__":

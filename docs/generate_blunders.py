@@ -7,8 +7,9 @@ in them, disagree.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
+
+from parts import with_parts
 
 from judgement_env.blunders import Position, answer_text, ask, chance_share, positions
 from judgement_env.bots import make_bot, shipped_models
@@ -70,13 +71,7 @@ TABLES = {"figures": figure_table, "positions": position_table}
 
 def page_with_tables(page: str) -> str:
     """The page with its tables made anew."""
-    for name, make in TABLES.items():
-        begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-        table = f"{begin}\n{make()}\n{end}"
-        page, count = re.subn(f"{begin}\n.*?{end}", lambda _, t=table: t, page, flags=re.S)
-        if count != 1:
-            raise ValueError(f"{PAGE.name}: {count} tables {name!r} (allowed: 1)")
-    return page
+    return with_parts(page, {name: make() for name, make in TABLES.items()}, PAGE.name)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ the page is written by hand. A test fails when the page and the report disagree.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
+
+from parts import with_parts
 
 from judgement_env import bench
 from judgement_env.bench_rows import GROWTH
@@ -57,14 +58,7 @@ PARTS = {"machine": machine_lines, "compared": compared_table, "growth": growth_
 
 def page_with_tables(text: str, report: bench.Report) -> str:
     """The page with every generated part written anew."""
-    for name, make in PARTS.items():
-        begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.S)
-        new = f"{begin}\n{make(report)}\n{end}"
-        text, count = pattern.subn(lambda _, new=new: new, text)
-        if count != 1:
-            raise ValueError(f"{PAGE.name}: the part {name!r} has {count} places (allowed: 1)")
-    return text
+    return with_parts(text, {name: make(report) for name, make in PARTS.items()}, PAGE.name)
 
 
 def read_report() -> bench.Report:

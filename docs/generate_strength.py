@@ -8,9 +8,10 @@ by hand. A test fails when page and figures disagree.
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
+
+from parts import with_parts
 
 from judgement_env.arena_result import Estimate, with_half
 from judgement_env.bots import shipped_models
@@ -82,12 +83,7 @@ def tables() -> str:
 
 def page_with_tables(page: str) -> str:
     """The page with its tables made anew."""
-    begin, end = "<!-- begin tables -->", "<!-- end tables -->"
-    new = f"{begin}\n\n{tables()}\n\n{end}"
-    page, count = re.subn(f"{begin}\n.*?{end}", lambda _: new, page, flags=re.S)
-    if count != 1:
-        raise ValueError(f"{PAGE.name}: {count} places for tables (allowed: 1)")
-    return page
+    return with_parts(page, {"tables": f"\n{tables()}\n"}, PAGE.name)
 
 
 if __name__ == "__main__":

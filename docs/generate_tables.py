@@ -6,9 +6,10 @@ the page is written by hand. A test fails when the page and the code disagree.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from parts import with_parts
 
 from judgement_env import PRESETS
 from judgement_env.judgement_v0 import STATE_BLOCKS
@@ -88,14 +89,7 @@ TABLES = {"presets": presets_table, "observation": observation_table, "state": s
 
 def page_with_tables(text: str) -> str:
     """The page with every generated table written anew."""
-    for name, make in TABLES.items():
-        begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.S)
-        new = f"{begin}\n{make()}\n{end}"
-        text, count = pattern.subn(lambda _, new=new: new, text)
-        if count != 1:
-            raise ValueError(f"{PAGE.name}: the table {name!r} has {count} places (allowed: 1)")
-    return text
+    return with_parts(text, {name: make() for name, make in TABLES.items()}, PAGE.name)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from judgement_env.cards import NUM_ACTIONS
 from judgement_env.state import Array
 from training.model import (
     Network,
-    SparseLinear,
     dense_inputs,
     load_weights,
     make_actor,
@@ -52,26 +51,6 @@ def test_dense_inputs_are_the_sparse_ones_in_full() -> None:
     assert not out[3].any()
 
 
-@pytest.mark.parametrize("width", [1, 5, 64])
-def test_the_sparse_layer_equals_the_dense_product_forward_and_backward(width: int) -> None:
-    column, value, count = random_inputs()
-    rng = np.random.default_rng(5)
-    x = torch.from_numpy(in_full(column, value, count, ROWS))
-    shapes = {"weight": (61, width), "bias": (width,), "grad": (len(ROWS), width)}
-    drawn = {k: torch.from_numpy(rng.normal(size=s).astype("f4")) for k, s in shapes.items()}
-    results = []
-    for is_sparse in (True, False):
-        weight, bias = (drawn[name].clone().requires_grad_() for name in ("weight", "bias"))
-        if is_sparse:
-            out = SparseLinear.apply(weight, bias, column, value, count, ROWS)
-        else:
-            out = x @ weight + bias
-        out.backward(drawn["grad"])
-        results.append((out.detach(), weight.grad, bias.grad))
-    for sparse, dense in zip(*results, strict=True):
-        assert torch.allclose(sparse, dense, atol=1e-5)
-
-
 def test_a_network_on_chosen_rows_equals_a_plain_perceptron() -> None:
     torch.manual_seed(0)
     inputs = random_inputs()
@@ -82,8 +61,9 @@ def test_a_network_on_chosen_rows_equals_a_plain_perceptron() -> None:
     out = network(*inputs, ROWS)
     assert out.shape == (7, 3)
     assert torch.allclose(out, x, atol=1e-5)
-    assert torch.equal(out[0], out[2])
-    assert torch.equal(out[0], out[5])
+    # The same row, in other lanes of the matrix product.
+    assert torch.allclose(out[0], out[2], atol=1e-6)
+    assert torch.allclose(out[0], out[5], atol=1e-6)
 
 
 def test_gradients_of_a_network_equal_those_of_a_plain_perceptron() -> None:

@@ -24,7 +24,7 @@ from judgement_env.bots.inputs import (
     suit_places,
     write_inputs,
 )
-from judgement_env.bots.policy import PolicyNetwork, rectified_layer
+from judgement_env.bots.policy import PolicyNetwork, first_layer, hidden_layer
 from judgement_env.cards import NUM_ACTIONS, NUM_CARDS
 from judgement_env.observation import BLOCKS, OFFSET, SCALE, SIZE, SLICES
 from judgement_env.state import MAX_CARDS, MAX_PACK, MAX_SEATS, Array
@@ -213,14 +213,14 @@ def test_a_row_does_not_depend_on_the_others() -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.03, 0.2, 1.0])
-def test_the_rectified_layer_is_the_matrix_product_of_what_is_positive(share: float) -> None:
+def test_a_hidden_layer_is_the_matrix_product_of_what_is_positive(share: float) -> None:
     generator = np.random.default_rng(4)
     x = generator.normal(size=(9, 37)).astype(np.float32)
     x = np.where(generator.random(x.shape) < share, np.abs(x), -np.abs(x)).astype(np.float32)
     weight = generator.normal(size=(37, 11)).astype(np.float32)
     bias = generator.normal(size=11).astype(np.float32)
     out = np.full((9, 11), 99, np.float32)
-    rectified_layer(x, weight, bias, out)
+    hidden_layer(x, weight, bias, out)
     assert out == pytest.approx(np.maximum(x, 0) @ weight + bias, abs=1e-5)
 
 
@@ -267,3 +267,20 @@ def test_the_positions_come_from_every_preset_and_many_table_sizes() -> None:
     assert (masks.sum(axis=1) >= 1).all()
     assert 0.1 < masks[:, NUM_CARDS:].any(axis=1).mean() < 0.6
     assert raw[:, SLICES["phase"]].any(axis=1).all()
+
+
+@pytest.mark.parametrize("width", [1, 5, 64])
+def test_the_first_layer_is_the_dense_product_of_the_rows_chosen(width: int) -> None:
+    generator = np.random.default_rng(6)
+    counts = np.array([0, 3, 8, 11, 30, 17], np.int32)
+    column, value = np.zeros((6, 40), np.uint16), np.zeros((6, 40), np.float32)
+    dense = np.zeros((6, 61), np.float32)
+    for row, count in enumerate(counts):
+        column[row, :count] = generator.choice(61, count, replace=False)
+        value[row, :count] = dense[row, column[row, :count]] = generator.normal(size=count)
+    weight = generator.normal(size=(61, width)).astype(np.float32)
+    bias = generator.normal(size=width).astype(np.float32)
+    rows = np.tile([4, 0, 4, 3, 2, 5, 1], 3)
+    out = np.empty((17, width), np.float32)
+    first_layer(column, value, counts, rows, 2, weight, bias, out)
+    assert out == pytest.approx(dense[rows[2:19]] @ weight + bias, abs=1e-5)

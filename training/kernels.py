@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from judgement_env._jit import arithmetic, fetch_ahead
+from judgement_env._jit import arithmetic
+from judgement_env.bots.policy import first_layer, hidden_layer, positive_units
 from judgement_env.state import Array
 
 # Rows worked on at a time.
 BLOCK = 64
-# A row's inputs are fetched so many rows before they are read: rows are drawn at random from far
-# more than the caches hold.
-AHEAD = 8
 
 
 # --- forward ----------------------------------------------------------------------------------
@@ -60,77 +58,6 @@ def hidden_units(
 
 
 @arithmetic
-def first_layer(
-    index: Array,
-    value: Array,
-    count: Array,
-    rows: Array,
-    start: int,
-    weight: Array,
-    bias: Array,
-    out: Array,
-) -> None:
-    """Write what `policy.sparse_layer` does, for as many rows from `start` on as `out` has."""
-    width, room = weight.shape[1], index.shape[1]
-    for b in range(out.shape[0]):
-        if start + b + AHEAD < rows.shape[0]:
-            later = rows[start + b + AHEAD]
-            for j in range(0, count[later], 32):
-                fetch_ahead(index, later * room + j)
-            for j in range(0, count[later], 16):
-                fetch_ahead(value, later * room + j)
-        row = rows[start + b]
-        columns, given, line = index[row], value[row], out[b]
-        num = count[row]
-        line[:] = bias
-        j = 0
-        while j + 8 <= num:
-            w0, w1 = weight[columns[j]], weight[columns[j + 1]]
-            w2, w3 = weight[columns[j + 2]], weight[columns[j + 3]]
-            w4, w5 = weight[columns[j + 4]], weight[columns[j + 5]]
-            w6, w7 = weight[columns[j + 6]], weight[columns[j + 7]]
-            v0, v1, v2, v3 = given[j], given[j + 1], given[j + 2], given[j + 3]
-            v4, v5, v6, v7 = given[j + 4], given[j + 5], given[j + 6], given[j + 7]
-            for h in range(width):
-                one = (v0 * w0[h] + v1 * w1[h]) + (v2 * w2[h] + v3 * w3[h])
-                two = (v4 * w4[h] + v5 * w5[h]) + (v6 * w6[h] + v7 * w7[h])
-                line[h] += one + two
-            j += 8
-        for k in range(j, num):
-            w0, v0 = weight[columns[k]], given[k]
-            for h in range(width):
-                line[h] += v0 * w0[h]
-
-
-@arithmetic
-def hidden_layer(x: Array, weight: Array, bias: Array, out: Array) -> None:
-    """Write ``maximum(x, 0) @ weight + bias`` into `out` (B, H), summing only positive units."""
-    width = weight.shape[1]
-    active = np.empty(x.shape[1], np.uint64)
-    for b in range(x.shape[0]):
-        line = out[b]
-        line[:] = bias
-        num = positive_units(x[b], active)
-        j = 0
-        while j + 8 <= num:
-            h0, h1, h2, h3 = active[j], active[j + 1], active[j + 2], active[j + 3]
-            h4, h5, h6, h7 = active[j + 4], active[j + 5], active[j + 6], active[j + 7]
-            w0, w1, w2, w3 = weight[h0], weight[h1], weight[h2], weight[h3]
-            w4, w5, w6, w7 = weight[h4], weight[h5], weight[h6], weight[h7]
-            x0, x1, x2, x3 = x[b, h0], x[b, h1], x[b, h2], x[b, h3]
-            x4, x5, x6, x7 = x[b, h4], x[b, h5], x[b, h6], x[b, h7]
-            for k in range(width):
-                one = (x0 * w0[k] + x1 * w1[k]) + (x2 * w2[k] + x3 * w3[k])
-                two = (x4 * w4[k] + x5 * w5[k]) + (x6 * w6[k] + x7 * w7[k])
-                line[k] += one + two
-            j += 8
-        for i in range(j, num):
-            w0, x0 = weight[active[i]], x[b, active[i]]
-            for k in range(width):
-                line[k] += x0 * w0[k]
-
-
-@arithmetic
 def last_layer(x: Array, weight: Array, bias: Array, mask: Array, rows: Array, out: Array) -> None:
     """Write the outputs of `rows` that `mask` allows into `out` (B, outputs), all if it is empty.
 
@@ -156,16 +83,6 @@ def chosen_outputs(mask: Array, row: int, chosen: Array) -> int:
     for a in range(chosen.shape[0]):
         chosen[count] = a
         count += mask.shape[0] == 0 or mask[row, a] != 0
-    return count
-
-
-@arithmetic
-def positive_units(x: Array, active: Array) -> int:
-    """Write which units are positive; return how many."""
-    count = 0
-    for h in range(x.shape[0]):
-        active[count] = h
-        count += x[h] > 0
     return count
 
 

@@ -124,6 +124,8 @@ def measure_row(task: Task, clock: Callable[[], float] = time.monotonic) -> dict
         lineup = np.ones(rules.num_players, np.int64)
         lineup[0] = 0
         lineups = np.broadcast_to(lineup, (most, rules.num_players))
+        # What is compiled on first use is no part of the pace.
+        Game(ONE, [0, 1], lineups, rules.num_players).play(bots, names, rules, task.seed, 1, None)
         game = Game(ONE, [0, 1], lineups, rules.num_players)
         begun = clock()
         step = FIRST_DEALS

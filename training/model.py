@@ -1,73 +1,27 @@
-"""Actor and critic: multilayer perceptrons whose first layer sums only non-zero inputs.
+"""Actor and critic in torch: multilayer perceptrons over inputs held as indices and values.
 
-On the CPU the first layer runs as compiled kernels, forward and backward (measured on one core
-with 256 units and about 75 non-zero inputs: 2.2 µs a row against 10 µs for the dense product); on
-a GPU it is the dense product. Weights are (inputs, outputs), as `PolicyNetwork` reads them.
+A GPU runs them as they stand, dense. On the CPU `training.kernels` does the same on parameters it
+shares with them (`training.learner`), and the tests compare the two. Weights are (inputs,
+outputs), as `PolicyNetwork` reads them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from judgement_env._jit import njit
 from judgement_env.bots.inputs import CRITIC_SIZE, INPUT_SIZE
 from judgement_env.bots.neural import read_card, read_weights
-from judgement_env.bots.policy import dense_inputs, sparse_layer, with_derived
+from judgement_env.bots.policy import dense_inputs, with_derived
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.state import Array
 from training.checkpoint import load_checkpoint
 from training.config import Config
-
-
-@njit
-def sparse_layer_gradient(
-    index: Array, value: Array, count: Array, rows: Array, grad: Array, out: Array
-) -> None:
-    """Add the gradient of the weights of `sparse_layer` to `out` (inputs, outputs)."""
-    width = out.shape[1]
-    for b in range(rows.shape[0]):
-        row = rows[b]
-        line = grad[b]
-        for j in range(count[row]):
-            target = out[index[row, j]]
-            factor = value[row, j]
-            for h in range(width):
-                target[h] += factor * line[h]
-
-
-class SparseLinear(torch.autograd.Function):
-    """``inputs[rows] @ weight + bias`` for inputs held as indices and values."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        weight: Tensor,
-        bias: Tensor,
-        index: Array,
-        value: Array,
-        count: Array,
-        rows: Array,
-    ) -> Tensor:
-        """Run `sparse_layer`."""
-        ctx.inputs = (index, value, count, rows)
-        ctx.shape = weight.shape
-        out = np.empty((len(rows), weight.shape[1]), np.float32)
-        sparse_layer(index, value, count, rows, weight.detach().numpy(), bias.detach().numpy(), out)
-        return torch.from_numpy(out)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        """Return the gradients of weight and bias; the inputs have none."""
-        out = np.zeros(ctx.shape, np.float32)
-        index, value, count, rows = ctx.inputs
-        sparse_layer_gradient(index, value, count, rows, grad.contiguous().numpy(), out)
-        return torch.from_numpy(out), grad.sum(0), None, None, None, None
 
 
 class Layer(nn.Module):
@@ -105,13 +59,9 @@ class Network(nn.Module):
     def forward(self, index: Array, value: Array, count: Array, rows: Array) -> Tensor:
         """Return the outputs (B, outputs) of the chosen rows."""
         first, *others = self.stack()
-        if first.weight.is_cuda:
-            dense = np.zeros((len(rows), first.weight.shape[0]), np.float32)
-            dense_inputs(index, value, count, rows, dense)
-            x = torch.from_numpy(dense).to(first.weight.device) @ first.weight + first.bias
-        else:
-            apply: Any = SparseLinear.apply
-            x = apply(first.weight, first.bias, index, value, count, rows)
+        dense = np.zeros((len(rows), first.weight.shape[0]), np.float32)
+        dense_inputs(index, value, count, rows, dense)
+        x = torch.from_numpy(dense).to(self.device) @ first.weight + first.bias
         for layer in others:
             x = torch.addmm(layer.bias, torch.relu(x), layer.weight)
         return x

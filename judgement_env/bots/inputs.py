@@ -192,8 +192,9 @@ def write_inputs(raw: Array, places: Array, index: Array, value: Array) -> int:
         value[count] = (raw[j] - OFFSET[j]) / SCALE[j]
         count += 1
     plain = count
-    count = derive_cards(raw, places, index, count)
-    count = derive_plays(raw, places, index, count)
+    unseen = unseen_suits(raw)
+    count = derive_cards(raw, places, unseen, index, count)
+    count = derive_plays(raw, places, unseen, index, count)
     count = derive_needs(raw, index, count)
     count = derive_round(raw, index, count)
     value[plain:count] = 1
@@ -201,7 +202,7 @@ def write_inputs(raw: Array, places: Array, index: Array, value: Array) -> int:
 
 
 @njit
-def derive_cards(raw: Array, places: Array, index: Array, count: int) -> int:
+def derive_cards(raw: Array, places: Array, unseen: Array, index: Array, count: int) -> int:
     """Append how good each card held is, and what each suit has left; return the new count."""
     bosses = trump_bosses = 0
     for suit in range(4):
@@ -220,7 +221,7 @@ def derive_cards(raw: Array, places: Array, index: Array, count: int) -> int:
                     trump_bosses += held * int(raw[AT_TRUMP + suit])
         index[count] = _LENGTH + place * (SUIT_MOST + 1) + min(SUIT_MOST, length)
         index[count + 1] = _UNSEEN + place * (UNSEEN_MOST + 1)
-        index[count + 1] += min(UNSEEN_MOST, unseen_of(raw, suit))
+        index[count + 1] += min(UNSEEN_MOST, unseen[suit])
         count += 2
     index[count] = _BOSSES + min(SUIT_MOST, bosses)
     index[count + 1] = _TRUMP_BOSSES + min(SUIT_MOST, trump_bosses)
@@ -228,21 +229,27 @@ def derive_cards(raw: Array, places: Array, index: Array, count: int) -> int:
 
 
 @njit
-def unseen_of(raw: Array, suit: int) -> int:
-    """Return how many cards of a suit the seat has not seen."""
-    packs, suits, ranks = raw[AT_RULES], raw[AT_RULES + 5], raw[AT_RULES + 6]
-    if suit < 4 - suits:
-        return 0
-    seen = np.int64(raw[AT_TRUMP + suit] > 0 and raw[AT_TURN_UP] > 0)
-    for card in range(suit * 13, suit * 13 + 13):
-        seen += raw[AT_HAND + card]
-        for seat in range(MAX_SEATS):
-            seen += raw[AT_GONE + seat * NUM_CARDS + card]
-    return max(0, int(np.int64(packs) * np.int64(ranks) - seen))
+def unseen_suits(raw: Array) -> Array:
+    """Return how many cards of each suit the seat has not seen, (4,) int64."""
+    left = np.zeros(4, np.int64)
+    whole = np.int64(raw[AT_RULES]) * np.int64(raw[AT_RULES + 6])
+    for suit in range(4 - np.int64(raw[AT_RULES + 5]), 4):
+        left[suit] = whole - np.int64(raw[AT_TRUMP + suit] > 0 and raw[AT_TURN_UP] > 0)
+        for rank in range(13):
+            left[suit] -= raw[AT_HAND + suit * 13 + rank]
+    # Seats are taken from the first on.
+    seat = 0
+    while seat < MAX_SEATS and raw[AT_SEATED + seat]:
+        for card in range(NUM_CARDS):
+            left[card // 13] -= raw[AT_GONE + seat * NUM_CARDS + card]
+        seat += 1
+    for suit in range(4):
+        left[suit] = max(0, left[suit])
+    return left
 
 
 @njit
-def derive_plays(raw: Array, places: Array, index: Array, count: int) -> int:
+def derive_plays(raw: Array, places: Array, unseen: Array, index: Array, count: int) -> int:
     """Append what each legal card would do to the trick in progress; return the new count."""
     if raw[AT_PHASE + 1] == 0:
         return count
@@ -256,7 +263,7 @@ def derive_plays(raw: Array, places: Array, index: Array, count: int) -> int:
     unseen_trumps = 0
     for suit in range(4):
         if raw[AT_TRUMP + suit]:
-            unseen_trumps = unseen_of(raw, suit)
+            unseen_trumps = unseen[suit]
         if raw[AT_LED + suit]:
             has_led = True
             for rank in range(13):
@@ -374,7 +381,7 @@ def write_inputs_of(
 def canonical_inputs(raw: Array, masks: Array) -> tuple[tuple[Array, Array, Array], Array, Array]:
     """Return what the network reads of raw observations (B, SIZE) uint8 and masks (B, 79).
 
-    Its non-zero inputs as index and value (B, MAX_NONZERO) and count (B,), as `sparse_layer` takes
+    Its non-zero inputs as index and value (B, MAX_NONZERO) and count (B,), as `first_layer` takes
     them; the masks in canonical suits, int8; the canonical place of each suit, (B, 4) int32.
     """
     size = len(raw)
