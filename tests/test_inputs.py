@@ -73,11 +73,12 @@ def expected_of(raw: Array) -> dict[str, list[int]]:
         def takes(card: int) -> bool:
             if best is None:
                 return True
-            return card > best if card // RANKS == best // RANKS else card // RANKS == trump
+            return card >= best if card // RANKS == best // RANKS else card // RANKS == trump
 
         def is_safe(card: int) -> bool:
             cannot_ruff = trump is None or unseen[trump] == 0 or card // RANKS == trump
-            return is_last or (strength[card] == 13 and cannot_ruff)
+            is_boss = strength[card] == 13 and (packs == 1 or known.count(card) == 2)
+            return is_last or (is_boss and cannot_ruff)
 
         def by_suit(cards: list[int], pick: Callable[[list[int]], int]) -> list[int]:
             parts = [[c for c in cards if c // RANKS == s] for s in range(4)]

@@ -97,6 +97,7 @@ LAYERS = (
     "training.checkpoint",
     "training.model",
     "training.rows",
+    "training.rare_deals",
     "training.branches",
     "training.rollout",
     "training.losses",

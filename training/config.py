@@ -73,6 +73,8 @@ class Config(RunConfig):
     imitation: int = 0
     # Share of tables at which all seats but one are the rule bot.
     rule_bot_tables: float = 0.0
+    # Share of the rounds dealt so that one seat gets a hand seldom seen; it alone learns from them.
+    rare_deals: float = 0.0
     # Where advantages come from: "critic" (generalised advantage estimation of the actions taken)
     # or "playouts" (every legal action played to the end of the round, no critic).
     advantages: str = "critic"
@@ -109,6 +111,7 @@ def _checked(config: Kind) -> Kind:
         "averaging": 0,
         "imitation": 0,
         "rule_bot_tables": 0,
+        "rare_deals": 0,
         "evaluate_every": 0,
         "evaluate_matches": 0,
         "checkpoint_every": 0,
@@ -123,6 +126,7 @@ def _checked(config: Kind) -> Kind:
         "relative": 1,
         "averaging": 0.9999,
         "rule_bot_tables": 1,
+        "rare_deals": 1,
         "past_share": 0.99,
     }
     for field in [field.name for field in dataclasses.fields(config) if field.name in least]:

@@ -153,6 +153,8 @@ class ExportedPolicy(nn.Module):
             for name in ("hand", "strength")
             for column in [int(INPUT_COLUMN[SLICES[name].start])]
         }
+        at_gone = int(INPUT_COLUMN[SLICES["gone"].start])
+        gone_cards = x[:, at_gone : at_gone + MAX_SEATS * NUM_CARDS].round().long()
         hand = by_card["hand"].round().long()
         strength = (by_card["strength"] * 13).round().long()
         held, is_boss = hand > 0, (hand > 0) & (strength == 13)
@@ -170,7 +172,8 @@ class ExportedPolicy(nn.Module):
         # No choice between truth values: onnxruntime has none.
         legal = (in_led | (held & ~in_led.any(1, keepdim=True))) & (phase[:, 1:] > 0)
         is_same = self.card_suit == place
-        higher = (is_same & (self.card_rank + 1 > rank)) | (~is_same & is_trump)
+        # Of two equal cards the later one takes the trick.
+        higher = (is_same & (self.card_rank + 1 >= rank)) | (~is_same & is_trump)
         beats = legal & (rank > 0) & higher
         takes = legal & ((rank == 0) | higher)
         others = plain("seated").sum(1, keepdim=True) - 1
@@ -181,7 +184,10 @@ class ExportedPolicy(nn.Module):
         seen = seen + plain("trump")[:, :4] * (plain("turn_up") > 0)
         unseen = (packs * ranks - seen).clamp(min=0) * (self.suits >= 4 - suits)
         trumps = (unseen * plain("trump")[:, :4]).sum(1, keepdim=True)
-        safe = (to_come == 0) | (is_boss & (is_trump | (trumps == 0)))
+        turned = is_trump & (self.card_rank + 1 == plain("turn_up"))
+        copies = hand + gone_cards.reshape(-1, MAX_SEATS, NUM_CARDS).sum(1) + turned
+        is_last_copy = (packs == 1) | (copies == 2)
+        safe = (to_come == 0) | (is_boss & is_last_copy & (is_trump | (trumps == 0)))
 
         def first(flags: Tensor, from_below: bool = True) -> Tensor:
             """Return the lowest card of each suit among those flagged, or the highest."""

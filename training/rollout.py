@@ -28,6 +28,7 @@ from judgement_env.engine import (
 from judgement_env.observation import ORACLE_SIZE, SIZE, encode_oracle
 from judgement_env.state import MAX_CARDS, MAX_SEATS, Array, RulesRecord, TableRecord, new_tables
 from training.branches import Playouts
+from training.rare_deals import deal_rare, rare_seat
 from training.rows import (
     LogitsOf,
     Rows,
@@ -55,6 +56,14 @@ def new_tally() -> Tally:
     return Tally(rounds, made, points, np.zeros((size, size), np.int64))
 
 
+class Seating(NamedTuple):
+    """Who learns where, and how rounds are dealt."""
+
+    num_rule_bot: int  # the first tables, at which the rule bot plays all seats but one
+    has_field: bool  # a frozen policy plays all seats but one of the others
+    rare_deals: float  # share of the rounds in which one seat has a rare hand
+
+
 # --- kernels ----------------------------------------------------------------------------------
 
 
@@ -76,15 +85,40 @@ def credit_round(
 
 
 @njit
+def learner_of(r: RulesRecord, t: TableRecord, i: int, seating: Seating) -> int:
+    """Return the seat that alone learns at table `i`, another each match; NONE: every seat does."""
+    if i < seating.num_rule_bot or seating.has_field:
+        return (i + t.match) % r.num_players
+    return NONE
+
+
+@njit
+def deal_anew(r: RulesRecord, t: TableRecord, i: int, seating: Seating) -> None:
+    """Deal the round just begun anew where it is one with a rare hand."""
+    seat = rare_seat(r, t, seating.rare_deals, learner_of(r, t, i, seating))
+    if seat != NONE:
+        deal_rare(r, t, seat)
+
+
+@njit
 def take(
-    r: RulesRecord, t: TableRecord, action: int, latest: Array, rows: Rows, tally: Tally, rel: float
+    r: RulesRecord,
+    t: TableRecord,
+    i: int,
+    action: int,
+    latest: Array,
+    rows: Rows,
+    tally: Tally,
+    rel: float,
+    seating: Seating,
 ) -> None:
-    """Apply an action; credit a round it settles, deal the next one, begin the next match."""
+    """Apply an action at table `i`; credit a round it settles, deal the next, begin a match."""
     if apply_action(r, t, action):
-        credit_round(r, t, latest, rows, tally, rel)
+        credit_round(r, t, latest[i], rows, tally, rel)
         if next_round(r, t):
             t.match += 1
             begin_match(r, t, 0, r.num_rounds - 1, NONE)
+        deal_anew(r, t, i, seating)
 
 
 @njit
@@ -96,14 +130,9 @@ def observe_tables(
     start: int,
     tally: Tally,
     rel: float,
-    num_rule_bot: int,
-    has_field: bool,
+    seating: Seating,
 ) -> None:
-    """Bring every table to its next real decision and write it as row ``start + i``.
-
-    At the first `num_rule_bot` tables the rule bot plays all seats but one, the next each match;
-    where there is a field, it does at the others.
-    """
+    """Bring every table to its next real decision and write it as row ``start + i``."""
     raw = np.empty(SIZE, np.uint8)
     oracle = np.empty(ORACLE_SIZE, np.uint8)
     mask = np.empty(NUM_ACTIONS, np.int8)
@@ -111,12 +140,13 @@ def observe_tables(
         t = tables[i]
         r = rules[t.rules]
         while True:
-            if i < num_rule_bot and t.seat != (i + t.match) % r.num_players:
-                take(r, t, heuristic_action(r, t), latest[i], rows, tally, rel)
+            if i < seating.num_rule_bot and t.seat != learner_of(r, t, i, seating):
+                action = heuristic_action(r, t)
             elif write_mask(r, t, mask) == 1:
-                take(r, t, int(mask.argmax()), latest[i], rows, tally, rel)
+                action = int(mask.argmax())
             else:
                 break
+            take(r, t, i, action, latest, rows, tally, rel, seating)
         row = start + i
         write_decision(r, t, raw, mask, rows, row)
         encode_oracle(r, t, t.seat, oracle)
@@ -124,7 +154,11 @@ def observe_tables(
             oracle, rows.places[row], rows.column[row], rows.value[row], rows.num_actor[row]
         )
         rows.seat[row] = t.seat
-        rows.is_own[row] = not has_field or t.seat == (i + t.match) % r.num_players
+        learner = learner_of(r, t, i, seating)
+        rare = rare_seat(r, t, seating.rare_deals, learner)
+        if rare != NONE:
+            learner = rare
+        rows.is_own[row] = learner == NONE or t.seat == learner
         rows.is_bid[row] = mask[BID_OFFSET:].any()
         rows.following[row] = NONE
         rows.is_last[row] = False
@@ -146,18 +180,25 @@ def imitate_rule_bot(rules: Array, tables: Array, rows: Rows, start: int) -> Non
 
 @njit
 def act_tables(
-    rules: Array, tables: Array, latest: Array, rows: Rows, start: int, tally: Tally, rel: float
+    rules: Array,
+    tables: Array,
+    latest: Array,
+    rows: Rows,
+    start: int,
+    tally: Tally,
+    rel: float,
+    seating: Seating,
 ) -> None:
     """Let every table take the action of row ``start + i``."""
     for i in range(tables.shape[0]):
         t = tables[i]
         r = rules[t.rules]
         action = plain_action(int(rows.action[start + i]), rows.places[start + i])
-        take(r, t, action, latest[i], rows, tally, rel)
+        take(r, t, i, action, latest, rows, tally, rel, seating)
 
 
 @njit
-def begin_tables(rules: Array, tables: Array, seed: int) -> None:
+def begin_tables(rules: Array, tables: Array, seed: int, seating: Seating) -> None:
     """Seat the tables at rounds spread over the schedule, so that batches hold all sizes."""
     for i in range(tables.shape[0]):
         t = tables[i]
@@ -166,6 +207,7 @@ def begin_tables(rules: Array, tables: Array, seed: int) -> None:
         t.key = table_key(np.uint64(seed), i)
         t.match = 0
         begin_match(r, t, (i // rules.shape[0]) % r.num_rounds, r.num_rounds - 1, NONE)
+        deal_anew(r, t, i, seating)
 
 
 # --- a worker's tables ------------------------------------------------------------------------
@@ -184,19 +226,22 @@ class Rollout:
         rule_bot_tables: float = 0.0,
         plays_out: bool = False,
         field: LogitsOf | None = None,
+        rare_deals: float = 0.0,
     ) -> None:
         """Seat the tables.
 
         `seed` names deals and action draws, `rel` weighs the others' points in the reward,
         `rule_bot_tables` is the share of tables at which the rule bot plays all seats but one,
         `plays_out` asks for the worth of the actions not taken, too (`self.playouts`), `field`
-        plays all seats but one of the tables without rule bots and learns nothing.
+        plays all seats but one of the tables without rule bots and learns nothing, `rare_deals` is
+        the share of rounds with a rare hand, whose seat alone learns of the round.
         """
         self.rules = rules
         self.num_steps = num_steps
         self.relative = rel
         self.field = field
         self.num_rule_bot = round(rule_bot_tables * num_tables)
+        self.seating = Seating(self.num_rule_bot, field is not None, rare_deals)
         self.tables = new_tables(num_tables)
         self.generator = np.random.default_rng(seed)
         self.rows = new_rows(num_tables * num_steps)
@@ -213,7 +258,7 @@ class Rollout:
             )
         self.tally = new_tally()
         self.inference_seconds = 0.0
-        begin_tables(rules, self.tables, seed)
+        begin_tables(rules, self.tables, seed, self.seating)
 
     def collect(self, logits_of: Any, is_imitating: bool = False) -> Rows:
         """Play T decisions at every table; ``logits_of(rows, which)`` gives (N, 79) float32.
@@ -228,7 +273,7 @@ class Rollout:
         self.tally = new_tally()
         self.inference_seconds = 0.0
         common = (self.rules, self.tables, latest, self.rows)
-        seating = (self.tally, self.relative, self.num_rule_bot, self.field is not None)
+        playing = (self.tally, self.relative, self.seating)
 
         def timed(rows: Rows, which: Array) -> Any:
             before = time.perf_counter()
@@ -239,7 +284,7 @@ class Rollout:
             return logits
 
         for start in range(0, num_tables * self.num_steps, num_tables):
-            observe_tables(*common, start, *seating)
+            observe_tables(*common, start, *playing)
             if is_imitating:
                 imitate_rule_bot(self.rules, self.tables, self.rows, start)
             else:
@@ -247,7 +292,7 @@ class Rollout:
                 if self.playouts is not None:
                     self.playouts.run(self.tables, self.rows, start, logits, timed)
                 sample_actions(logits, self.generator.random(num_tables), self.rows, start)
-            act_tables(*common, start, self.tally, self.relative)
+            act_tables(*common, start, *playing)
         return self.rows
 
     def both(self, logits_of: LogitsOf, rows: Rows, which: Array) -> Array:

@@ -17,7 +17,8 @@ divergence           estimated KL divergence of the policy from the one that col
 clipped              share of decisions whose probability ratio left the clip range
 explained            share of the variance of returns that the critic foresaw; nan without one
 learning_rate, entropy_weight   the schedules' values
-made_C, points_C     share of bids made and points per round, rounds of C cards, all seats together
+made_C, points_C     share of bids made and points per round, rounds of C cards, all seats together,
+                     rounds with a rare hand included
 zero_bids            share of bids that were 0
 versus_points        lead of the averaged policy per round over rule bots, or the field's bot, in
                      all other seats
@@ -126,6 +127,7 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
             rule_bot_tables=config.rule_bot_tables,
             plays_out=config.advantages == "playouts",
             field=field,
+            rare_deals=config.rare_deals,
         )
         for worker in range(config.workers)
     ]

@@ -96,7 +96,7 @@ DERIVED: tuple[tuple[str, int, str], ...] = (
     ("boss", NUM_CARDS, "1 = the card is held and no unseen card of its suit is higher"),
     ("second", NUM_CARDS, "1 = held, one unseen card of its suit is higher"),
     ("third", NUM_CARDS, "1 = held, two are higher"),
-    ("beats", NUM_CARDS, "1 = legal, and higher than what wins the trick in progress"),
+    ("beats", NUM_CARDS, "1 = legal, and takes the lead in the trick in progress"),
     ("sure", NUM_CARDS, "1 = legal, and no unseen card that may follow beats it"),
     ("duck", NUM_CARDS, "1 = the highest legal card of its suit that does not take the lead"),
     ("cheap", NUM_CARDS, "1 = the lowest legal card of its suit that does"),
@@ -249,6 +249,16 @@ def unseen_suits(raw: Array) -> Array:
 
 
 @njit
+def copies_seen(raw: Array, suit: int, rank: int) -> int:
+    """Return how many copies of a card the seat holds or has seen."""
+    seen = np.int64(raw[AT_HAND + suit * 13 + rank])
+    seen += np.int64(raw[AT_TRUMP + suit] > 0 and raw[AT_TURN_UP] == rank + 1)
+    for seat in range(MAX_SEATS):
+        seen += raw[AT_GONE + seat * NUM_CARDS + suit * 13 + rank]
+    return int(seen)
+
+
+@njit
 def derive_plays(raw: Array, places: Array, unseen: Array, index: Array, count: int) -> int:
     """Append what each legal card would do to the trick in progress; return the new count."""
     if raw[AT_PHASE + 1] == 0:
@@ -282,7 +292,8 @@ def derive_plays(raw: Array, places: Array, unseen: Array, index: Array, count: 
             lowest = rank if lowest == NONE else lowest
             takes = best_rank == 0
             if suit + 1 == best_suit:
-                takes = rank + 1 > best_rank
+                # Of two equal cards the later one takes the trick.
+                takes = rank + 1 >= best_rank
             elif best_rank > 0:
                 takes = is_trump
             if best_rank > 0 and takes:
@@ -292,6 +303,8 @@ def derive_plays(raw: Array, places: Array, unseen: Array, index: Array, count: 
             elif not takes:
                 duck = rank
             is_boss = raw[AT_STRENGTH + suit * 13 + rank] == 13
+            if is_boss and raw[AT_RULES] == 2:
+                is_boss = copies_seen(raw, suit, rank) == 2
             if takes and (to_come == 1 or (is_boss and is_safe)):
                 index[count] = _SURE + first + rank
                 count += 1
