@@ -35,9 +35,7 @@ def leaning(rows: Rows, which: Array) -> Array:
 
 
 def make(share: float, seed: int = 11) -> Rollout:
-    return Rollout(
-        pack_rules(RULES), TABLES, STEPS, seed, rel=1, rule_bot_tables=share, plays_out=True
-    )
+    return Rollout(pack_rules(RULES), TABLES, STEPS, seed, rule_bot_tables=share, plays_out=True)
 
 
 def choices_of(r: Any, t: Any) -> list[int]:
@@ -89,9 +87,7 @@ class Watched(Rollout):
 
 
 def test_among_rule_bots_each_action_is_worth_what_a_plain_replay_says() -> None:
-    rollout = Watched(
-        pack_rules(RULES), TABLES, STEPS, 11, rel=1, rule_bot_tables=1, plays_out=True
-    )
+    rollout = Watched(pack_rules(RULES), TABLES, STEPS, 11, rule_bot_tables=1, plays_out=True)
     rows = rollout.watch()
     assert rollout.playouts is not None
     branches = rollout.playouts.branches
@@ -112,7 +108,7 @@ def test_among_rule_bots_each_action_is_worth_what_a_plain_replay_says() -> None
 
 
 def test_in_self_play_too_no_table_is_touched_and_gains_are_rewards_of_rounds() -> None:
-    rollout = Watched(pack_rules(RULES), TABLES, STEPS, 5, rel=1, plays_out=True)
+    rollout = Watched(pack_rules(RULES), TABLES, STEPS, 5, plays_out=True)
     rollout.watch()
     assert rollout.playouts is not None
     branches = rollout.playouts.branches

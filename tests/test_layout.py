@@ -98,6 +98,7 @@ LAYERS = (
     "training.model",
     "training.rows",
     "training.rare_deals",
+    "training.objective",
     "training.branches",
     "training.rollout",
     "training.losses",

@@ -50,7 +50,7 @@ def networks(hidden: tuple[int, ...], critic_hidden: tuple[int, ...]) -> tuple[N
 def batch_of(kind: str, actor: Network, critic: Network, config: Config, seed: int = 5) -> Targets:
     """A batch of play; the chances it was played with differ from those of `actor`."""
     plays_out = kind == "tried"
-    rollout = Rollout(pack_rules([make_rules(RULES)]), 9, 24, seed, 1.0, 0.25, plays_out)
+    rollout = Rollout(pack_rules([make_rules(RULES)]), 9, 24, seed, None, 0.25, plays_out)
     older = copy.deepcopy(actor)
     with torch.no_grad():
         for parameter in older.parameters():

@@ -10,6 +10,7 @@ from judgement_env.bots.rule_player import heuristic_action
 from judgement_env.cards import BID_OFFSET, NUM_ACTIONS, NUM_CARDS
 from judgement_env.engine import apply_action, begin_match, next_round, table_key, write_mask
 from judgement_env.state import Array, new_tables, pack_rules
+from training.objective import make_objective
 from training.rollout import Rollout
 from training.rows import Rows, new_rows, sample_actions
 
@@ -32,7 +33,8 @@ def leaning(rows: Rows, which: Array) -> Array:
 
 
 def make(rel: float = 0.0, share: float = 0.0, rules: list[Rules] = RULES) -> Rollout:
-    return Rollout(pack_rules(rules), TABLES, STEPS, seed=11, rel=rel, rule_bot_tables=share)
+    packed = pack_rules(rules)
+    return Rollout(packed, TABLES, STEPS, 11, make_objective(packed, rel), share)
 
 
 class Played:

@@ -17,13 +17,13 @@ from judgement_env.bots.rule_player import heuristic_action
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.engine import apply_action, write_mask
 from judgement_env.observation import SIZE
-from judgement_env.state import Array, new_tables
+from judgement_env.state import MAX_SEATS, Array, new_tables
+from training.objective import Objective, write_rewards
 from training.rows import (
     LogitsOf,
     Rows,
     new_rows,
     plain_action,
-    round_reward,
     sample_actions,
     write_decision,
 )
@@ -127,7 +127,7 @@ def play_branches(
     branches: Branches,
     count: int,
     start: int,
-    rel: float,
+    objective: Objective,
     num_rule_bot: int,
     has_field: bool,
 ) -> int:
@@ -137,6 +137,7 @@ def play_branches(
     """
     raw = np.empty(SIZE, np.uint8)
     mask = np.empty(NUM_ACTIONS, np.int8)
+    rewards = np.empty(MAX_SEATS)
     kept = 0
     for k in range(count):
         t = branches.tables[k]
@@ -152,8 +153,8 @@ def play_branches(
             else:
                 break
         if is_settled:
-            reward = round_reward(r, t, branches.seat[k], rel)
-            branches.gain[start + i, branches.tried[k]] = reward
+            write_rewards(r, t, objective, rewards)
+            branches.gain[start + i, branches.tried[k]] = rewards[branches.seat[k]]
             continue
         if kept < k:
             branches.tables[kept] = branches.tables[k]
@@ -187,7 +188,7 @@ class Playouts:
         rules: Array,
         num_tables: int,
         num_rows: int,
-        relative: float,
+        objective: Objective,
         num_rule_bot: int,
         has_field: bool,
         generator: np.random.Generator,
@@ -195,7 +196,7 @@ class Playouts:
         """Make room; the arguments are those of the `Rollout` it belongs to."""
         self.rules = rules
         self.branches = new_branches(rules, num_tables, num_rows)
-        self.relative = relative
+        self.objective = objective
         self.num_rule_bot = num_rule_bot
         self.has_field = has_field
         self.generator = generator
@@ -211,7 +212,7 @@ class Playouts:
         write_log_chances(logits, rows.mask, branches.log_chances, start)
         choose_branches(rows, start, branches, self.generator.random(len(tables)))
         count = branch(tables, rows, start, branches)
-        seating = (self.relative, self.num_rule_bot, self.has_field)
+        seating = (self.objective, self.num_rule_bot, self.has_field)
         while True:
             count = play_branches(self.rules, branches, count, start, *seating)
             if not count:

@@ -67,6 +67,8 @@ class Config(RunConfig):
     bid_weight: float = 2.0
     # Weight of the other seats' mean points in the reward: 0 = own points, 1 = the lead over them.
     relative: float = 1.0
+    # Weight of the gain in the chance to win the match in the reward, beside the round's points.
+    match_weight: float = 0.0
     # Each batch's weights enter the average that is evaluated and exported with 1 - this.
     averaging: float = 0.9
     # Decisions of the rule bot to imitate first; the policy starts from them, not from nothing.
@@ -108,6 +110,7 @@ def _checked(config: Kind) -> Kind:
         "gae_lambda": 0,
         "max_gradient": 1e-6,
         "relative": 0,
+        "match_weight": 0,
         "averaging": 0,
         "imitation": 0,
         "rule_bot_tables": 0,
@@ -124,6 +127,7 @@ def _checked(config: Kind) -> Kind:
     most = {
         "gae_lambda": 1,
         "relative": 1,
+        "match_weight": 1,
         "averaging": 0.9999,
         "rule_bot_tables": 1,
         "rare_deals": 1,

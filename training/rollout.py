@@ -28,13 +28,13 @@ from judgement_env.engine import (
 from judgement_env.observation import ORACLE_SIZE, SIZE, encode_oracle
 from judgement_env.state import MAX_CARDS, MAX_SEATS, Array, RulesRecord, TableRecord, new_tables
 from training.branches import Playouts
+from training.objective import Objective, make_objective, write_rewards
 from training.rare_deals import deal_rare, rare_seat
 from training.rows import (
     LogitsOf,
     Rows,
     new_rows,
     plain_action,
-    round_reward,
     sample_actions,
     write_decision,
 )
@@ -69,9 +69,11 @@ class Seating(NamedTuple):
 
 @njit
 def credit_round(
-    r: RulesRecord, t: TableRecord, latest: Array, rows: Rows, tally: Tally, relative: float
+    r: RulesRecord, t: TableRecord, latest: Array, rows: Rows, tally: Tally, objective: Objective
 ) -> None:
     """Give each seat's latest decision the reward of the round just settled."""
+    rewards = np.empty(r.num_players)
+    write_rewards(r, t, objective, rewards)
     for seat in range(r.num_players):
         tally.rounds[t.cards] += 1
         tally.made[t.cards] += t.bid[seat] == t.won[seat]
@@ -79,7 +81,7 @@ def credit_round(
         tally.bids[t.cards, t.bid[seat]] += 1
         row = latest[seat]
         if row != NONE:
-            rows.reward[row] = round_reward(r, t, seat, relative)
+            rows.reward[row] = rewards[seat]
             rows.is_last[row] = True
         latest[seat] = NONE
 
@@ -88,7 +90,7 @@ def credit_round(
 def learner_of(r: RulesRecord, t: TableRecord, i: int, seating: Seating) -> int:
     """Return the seat that alone learns at table `i`, another each match; NONE: every seat does."""
     if i < seating.num_rule_bot or seating.has_field:
-        return (i + t.match) % r.num_players
+        return int((i + t.match) % r.num_players)
     return NONE
 
 
@@ -109,12 +111,12 @@ def take(
     latest: Array,
     rows: Rows,
     tally: Tally,
-    rel: float,
+    objective: Objective,
     seating: Seating,
 ) -> None:
     """Apply an action at table `i`; credit a round it settles, deal the next, begin a match."""
     if apply_action(r, t, action):
-        credit_round(r, t, latest[i], rows, tally, rel)
+        credit_round(r, t, latest[i], rows, tally, objective)
         if next_round(r, t):
             t.match += 1
             begin_match(r, t, 0, r.num_rounds - 1, NONE)
@@ -129,7 +131,7 @@ def observe_tables(
     rows: Rows,
     start: int,
     tally: Tally,
-    rel: float,
+    objective: Objective,
     seating: Seating,
 ) -> None:
     """Bring every table to its next real decision and write it as row ``start + i``."""
@@ -146,7 +148,7 @@ def observe_tables(
                 action = int(mask.argmax())
             else:
                 break
-            take(r, t, i, action, latest, rows, tally, rel, seating)
+            take(r, t, i, action, latest, rows, tally, objective, seating)
         row = start + i
         write_decision(r, t, raw, mask, rows, row)
         encode_oracle(r, t, t.seat, oracle)
@@ -186,7 +188,7 @@ def act_tables(
     rows: Rows,
     start: int,
     tally: Tally,
-    rel: float,
+    objective: Objective,
     seating: Seating,
 ) -> None:
     """Let every table take the action of row ``start + i``."""
@@ -194,7 +196,7 @@ def act_tables(
         t = tables[i]
         r = rules[t.rules]
         action = plain_action(int(rows.action[start + i]), rows.places[start + i])
-        take(r, t, i, action, latest, rows, tally, rel, seating)
+        take(r, t, i, action, latest, rows, tally, objective, seating)
 
 
 @njit
@@ -222,7 +224,7 @@ class Rollout:
         num_tables: int,
         num_steps: int,
         seed: int,
-        rel: float = 1.0,
+        objective: Objective | None = None,
         rule_bot_tables: float = 0.0,
         plays_out: bool = False,
         field: LogitsOf | None = None,
@@ -230,15 +232,15 @@ class Rollout:
     ) -> None:
         """Seat the tables.
 
-        `seed` names deals and action draws, `rel` weighs the others' points in the reward,
-        `rule_bot_tables` is the share of tables at which the rule bot plays all seats but one,
-        `plays_out` asks for the worth of the actions not taken, too (`self.playouts`), `field`
-        plays all seats but one of the tables without rule bots and learns nothing, `rare_deals` is
-        the share of rounds with a rare hand, whose seat alone learns of the round.
+        `seed` names deals and action draws, `objective` says what a round is worth (None: the lead
+        in points), `rule_bot_tables` is the share of tables at which the rule bot plays all seats
+        but one, `plays_out` asks for the worth of the actions not taken, too (`self.playouts`),
+        `field` plays all seats but one of the tables without rule bots and learns nothing,
+        `rare_deals` is the share of rounds with a rare hand, whose seat alone learns of the round.
         """
         self.rules = rules
         self.num_steps = num_steps
-        self.relative = rel
+        self.objective = make_objective(rules) if objective is None else objective
         self.field = field
         self.num_rule_bot = round(rule_bot_tables * num_tables)
         self.seating = Seating(self.num_rule_bot, field is not None, rare_deals)
@@ -251,7 +253,7 @@ class Rollout:
                 rules,
                 num_tables,
                 num_tables * num_steps,
-                rel,
+                self.objective,
                 self.num_rule_bot,
                 field is not None,
                 self.generator,
@@ -273,7 +275,7 @@ class Rollout:
         self.tally = new_tally()
         self.inference_seconds = 0.0
         common = (self.rules, self.tables, latest, self.rows)
-        playing = (self.tally, self.relative, self.seating)
+        playing = (self.tally, self.objective, self.seating)
 
         def timed(rows: Rows, which: Array) -> Any:
             before = time.perf_counter()

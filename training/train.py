@@ -11,7 +11,7 @@ share_engine         share of the batch's time in playing, dealing and encoding
 share_inference      … in the policy while collecting
 share_learning       … in the critic, the advantages and the gradient steps
 loss_policy          clipped surrogate loss; cross-entropy while the rule bot is imitated
-loss_value           half the mean squared error of the critic, rewards as in `rows.round_reward`
+loss_value           half the mean squared error of the critic; `training.objective` makes rewards
 entropy              mean entropy of the policy as a share of the entropy of a uniform legal choice
 divergence           estimated KL divergence of the policy from the one that collected the batch
 clipped              share of decisions whose probability ratio left the clip range
@@ -24,6 +24,8 @@ versus_points        lead of the averaged policy per round over rule bots, or th
                      all other seats
 versus_error         half the 95 % interval of it
 versus_made          share of bids the averaged policy makes against them
+versus_wins          share of matches it wins against them, a shared win split; one player's fair
+                     share is 1 / players
 """
 
 from __future__ import annotations
@@ -56,6 +58,7 @@ from training.config import Config, resolve, to_dict
 from training.learner import logits_of, make_learner
 from training.log import Log, self_play_metrics, time_left
 from training.model import Network, actor_of_model, first_networks, load_weights
+from training.objective import make_objective
 from training.program import (
     Interrupt,
     check_device,
@@ -71,6 +74,8 @@ from training.targets import make_targets
 from training.update import update
 
 PROGRAM = "training.train"
+# What an evaluation finds; nan before the first.
+VERSUS = ("versus_points", "versus_error", "versus_made", "versus_wins")
 
 
 def network_of(actor: Network) -> PolicyNetwork:
@@ -117,13 +122,15 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
         field, opponent = frozen(config.field, config.device), NeuralBot(config.field)
     folder, saved, lock = prepare(config, resume, PROGRAM)
     torch.set_num_threads(1)
+    packed = pack_rules(rules)
+    objective = make_objective(packed, config.relative, config.match_weight)
     rollouts = [
         Rollout(
-            pack_rules(rules),
+            packed,
             config.tables,
             config.steps,
             seed=config.seed * 1000 + worker,
-            rel=config.relative,
+            objective=objective,
             rule_bot_tables=config.rule_bot_tables,
             plays_out=config.advantages == "playouts",
             field=field,
@@ -170,7 +177,7 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
         closing(Log(folder, decisions, config.field or "rule bots")) as log,
         ThreadPoolExecutor(config.workers, "worker", torch.set_num_threads, (1,)) as pool,
     ):
-        log.versus = {"versus_points": np.nan, "versus_error": np.nan, "versus_made": np.nan}
+        log.versus = dict.fromkeys(VERSUS, np.nan)
         while True:
             done = max(
                 decisions / config.decisions if config.decisions else 0.0,
@@ -215,6 +222,7 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
                     "versus_points": row.difference,
                     "versus_error": (row.high - row.low) / 2,
                     "versus_made": row.hit_rate,
+                    "versus_wins": row.win_share,
                 }
 
             # Log and save.
