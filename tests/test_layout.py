@@ -39,6 +39,7 @@ LAYERS = (
     "judgement_env.bots.trick_inputs",
     "judgement_env.bots.sharp_player",
     "judgement_env.bots.simple",
+    "judgement_env.bots.last_tricks",
     "judgement_env.bots.beliefs",
     "judgement_env.bots.search",
     "judgement_env.bots.ismcts",

@@ -13,14 +13,25 @@ import pytest
 from judgement_env import Rules, Table, arena, make_bot
 from judgement_env._jit import njit
 from judgement_env.bots import Bot
-from judgement_env.bots.beliefs import NUM_WORK, PLAYED, WORLD, begin_worlds, fits_bids, imagine
-from judgement_env.bots.ismcts import NODE_RECORD, IsmctsBot, add_node, is_decided
+from judgement_env.bots.beliefs import (
+    NUM_WORK,
+    PLAYED,
+    WORLD,
+    begin_worlds,
+    fits_bids,
+    imagine,
+    is_certain,
+    roll_out,
+)
+from judgement_env.bots.ismcts import NODE_RECORD, IsmctsBot, add_node, is_decided, open_choices
+from judgement_env.bots.rule_player import heuristic_action
 from judgement_env.bots.search import SearchBot, merge_equals
 from judgement_env.bots.simple import HeuristicBot
 from judgement_env.cards import NONE
-from judgement_env.engine import write_mask
+from judgement_env.engine import apply_action, write_mask
+from judgement_env.observation import unseen_words
 from judgement_env.sampler import WORLDS_RECORD
-from judgement_env.state import Array, new_tables
+from judgement_env.state import Array, Bits, new_tables
 from judgement_env.testing import check_bot
 from tests.positions import RULE_SETS, positions
 from tests.tables import bid, card, one_round, play, text
@@ -84,8 +95,12 @@ def test_make_bot_knows_them_and_their_options() -> None:
     assert isinstance(ismcts, IsmctsBot)
     assert ismcts.iterations == 9
     assert make_bot("search").worlds == 40  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match=r"option 'depth' of 'search' \(allowed: worlds\)"):
+    with pytest.raises(ValueError, match=r"option 'depth' of 'search' \(allowed: worlds, exact\)"):
         make_bot("search:depth=3")
+    assert (search.exact, ismcts.exact) == (1, 2)
+    assert make_bot("search:exact=2").exact == 2  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match=r"exact: 3 \(allowed: a whole number from 1 to 2\)"):
+        make_bot("ismcts:exact=3")
     with pytest.raises(ValueError, match=r"worlds: 0 \(allowed: a whole number from 1 to"):
         make_bot("search:worlds=0")
     with pytest.raises(ValueError, match=r"iterations: 2.5 \(allowed: a whole number"):
@@ -263,10 +278,80 @@ def test_bids_that_are_hidden_are_filled_in_and_say_nothing() -> None:
     assert work["bid_sum"][WORLD] == sum(bids[:3])
 
 
+@njit
+def rolled_out(rules: Array, tables: Array, rows: Array, work: Array, exact: int) -> int:
+    """How many of `rows` come to other points for the seat to act than by the rule player alone."""
+    different = 0
+    for j in range(len(rows)):
+        r = rules[tables[rows[j]].rules]
+        seat = int(tables[rows[j]].seat)
+        work[0] = tables[rows[j]]
+        work[1] = tables[rows[j]]
+        while not apply_action(r, work[0], heuristic_action(r, work[0])):
+            pass
+        roll_out(r, work[1], 1 << seat, exact)
+        different += int(work[0].points[seat] != work[1].points[seat])
+    return different
+
+
+def test_a_rollout_that_ends_early_gives_the_same_points() -> None:
+    rules, tables, *_ = positions(400, seed=8)
+    rows = np.flatnonzero(tables["seat"] >= 0)
+    assert rolled_out(rules, tables, rows, new_tables(2), 1) == 0
+    assert 0 < rolled_out(rules, tables, rows, new_tables(2), 2) < len(rows) / 2
+
+
+@njit
+def certain(rules: Array, tables: Array, who: int) -> bool:
+    return is_certain(rules[0], tables[0], who)
+
+
+def test_points_are_certain_once_no_trick_can_change_them() -> None:
+    hands = [["AH", "2H", "2C"], ["KH", "3H", "3C"], ["4H", "5H", "4C"]]
+    table = one_round(hands, dealer=2)
+    bid(table, 0, 3, 1)
+    tables = [certain(table.rules_array, table.tables_array, 1 << seat) for seat in range(3)]
+    assert tables == [False, False, False]
+    play(table, "AH", "3H", "4H")
+    # Seat 0 is over its bid and seat 1 can no longer take three; seat 2 can still take its one.
+    tables = [certain(table.rules_array, table.tables_array, 1 << seat) for seat in range(3)]
+    assert tables == [True, True, False]
+    assert certain(table.rules_array, table.tables_array, 0b011)
+    assert not certain(table.rules_array, table.tables_array, 0b101)
+
+
+@njit
+def open_bits(rules: Array, tables: Array, viewer: int) -> Bits:
+    unseen, _ = unseen_words(rules[0], tables[0], viewer)
+    return open_choices(rules[0], tables[0], viewer, unseen)
+
+
+def test_a_tree_has_one_branch_for_cards_that_do_the_same() -> None:
+    hands = [["2C", "5D"], ["7C", "9C"], ["4C", "6D"]]
+    table = one_round(hands, dealer=0)
+    bid(table, 1, 1, 1)
+    names = []
+    for viewer in (1, 0):
+        bits = int(open_bits(table.rules_array, table.tables_array, viewer))
+        names.append({text(c) for c in range(52) if bits >> c & 1})
+    # Seat 1 has not seen the eight; in a world in which nobody holds it the two do the same.
+    assert names == [{"7C", "9C"}, {"7C"}]
+
+
+@pytest.mark.parametrize("name", ["search", "ismcts"])
+def test_who_has_nothing_to_gain_any_more_plays_by_the_rules_of_thumb(name: str) -> None:
+    hands = [["AH", "2H", "2C"], ["KH", "3H", "3C"], ["4H", "5H", "4C"]]
+    table = one_round(hands, dealer=2)
+    bid(table, 0, 3, 1)
+    play(table, "AH", "3H", "4H")
+    view = table.view(0)
+    assert make_bot(name, seed=4).act(view) == HeuristicBot().act(view)
+
+
 SCRIPT = """
 import numpy as np
 from judgement_env import Rules, Table, make_bot
-names = ["search:worlds=2", "ismcts:iterations=4"]
+names = ["search:worlds=2", "search:worlds=2,exact=2", "ismcts:iterations=6"]
 two_packs = Rules(cards=[2], packs=2, suits=2, ranks=5, trumps=["S"])
 for rules in (Rules(num_players=3, cards=[3]), two_packs):
     table = Table(rules, seed=5)

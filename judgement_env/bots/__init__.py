@@ -46,12 +46,12 @@ KNOWN: Final = (
 def make_bot(spec: str | os.PathLike[str], seed: int = 0, **options: Any) -> Bot:
     """Return the bot of this description; `seed` is for bots that draw by lot.
 
-    "random", "heuristic" and "heuristic+"; "search" (option `worlds`) and "ismcts" (`iterations`),
-    which look ahead; "models/NAME" or any folder of a model, with "+search" behind it a model that
-    looks ahead (`worlds`, `tau`); "process:COMMAND", a program that speaks the protocol of
-    docs/bots.md (`timeout` and `start_timeout`, in seconds). A name may carry options:
-    "NAME:key=value,key=value". Raises ValueError for an unknown description or option, BotError
-    where a program cannot be started.
+    "random", "heuristic" and "heuristic+"; "search" (options `worlds`, `exact`) and "ismcts"
+    (`iterations`, `exact`), which look ahead; "models/NAME" or any folder of a model, with
+    "+search" behind it a model that looks ahead (`worlds`, `tau`); "process:COMMAND", a program
+    that speaks the protocol of docs/bots.md (`timeout` and `start_timeout`, in seconds). A name may
+    carry options: "NAME:key=value,key=value". Raises ValueError for an unknown description or
+    option, BotError where a program cannot be started.
     """
     text = os.fspath(spec)
     if not isinstance(text, str) or not text:

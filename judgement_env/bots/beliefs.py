@@ -11,9 +11,17 @@ from __future__ import annotations
 import numpy as np
 
 from judgement_env._jit import njit, read_word
+from judgement_env.bots.last_tricks import settle_exactly
 from judgement_env.bots.rule_player import WEIGHTS, heuristic_action, heuristic_bid, power
 from judgement_env.cards import NONE
-from judgement_env.engine import apply_action, apply_bid, mix, next_seat, open_bidding
+from judgement_env.engine import (
+    apply_action,
+    apply_bid,
+    mix,
+    next_seat,
+    open_bidding,
+    settle_round,
+)
 from judgement_env.observation import SIZE, encode
 from judgement_env.sampler import (
     GOLDEN,
@@ -23,7 +31,7 @@ from judgement_env.sampler import (
     fraction,
     strip,
 )
-from judgement_env.state import BIDDING, Array, Bits, RulesRecord, TableRecord
+from judgement_env.state import BIDDING, PLAYING, Array, Bits, RulesRecord, TableRecord
 
 # Tables to work at: what the seat knows, a world, that world being judged or played on.
 KNOWN, WORLD, PLAYED = range(3)
@@ -137,7 +145,34 @@ def imagine(
 
 
 @njit
-def roll_out(r: RulesRecord, t: TableRecord) -> None:
-    """Play a round to its end, all seats by the rule player."""
-    while not apply_action(r, t, heuristic_action(r, t)):
-        pass
+def is_certain(r: RulesRecord, t: TableRecord, who: int) -> bool:
+    """Return whether the seats of bits set in `who` get the same points however the rest goes."""
+    left = int(t.cards) - int(t.trick)
+    for seat in range(r.num_players):
+        if (who >> seat) & 1:
+            won = int(t.won[seat])
+            points = r.points[t.cards, t.bid[seat], won]
+            for more in range(1, left + 1):
+                if r.points[t.cards, t.bid[seat], won + more] != points:
+                    return False
+    return True
+
+
+@njit
+def roll_out(r: RulesRecord, t: TableRecord, who: int, exact: int) -> None:
+    """Settle a round for the seats of bits set in `who`, all seats going on by the rule player.
+
+    The last `exact` tricks, one or more, are played exactly; nothing more is played once the points
+    of those seats are certain, so that others' may be wrong.
+    """
+    while True:
+        if t.phase == PLAYING:
+            is_near = t.cards - t.trick <= exact
+            if (is_near or t.turn == 0) and is_certain(r, t, who):
+                settle_round(r, t)
+                return
+            if is_near:
+                settle_exactly(r, t)
+                return
+        if apply_action(r, t, heuristic_action(r, t)):
+            return

@@ -18,16 +18,20 @@ from judgement_env.bots.beliefs import (
     WORLD,
     begin_worlds,
     imagine,
+    is_certain,
     roll_out,
     seen_state,
 )
+from judgement_env.bots.last_tricks import MAX_EXACT, cards_of_others, same_as_lower
 from judgement_env.bots.rule_player import heuristic_action
 from judgement_env.bots.search import MAX_COUNT, LookAheadBot
-from judgement_env.cards import NONE, NUM_ACTIONS
-from judgement_env.engine import apply_action, write_mask
-from judgement_env.observation import SIZE
+from judgement_env.cards import BID_OFFSET, NONE
+from judgement_env.engine import ONE, ZERO, apply_action, card_bit, legal_actions, lowest
+from judgement_env.observation import SIZE, unseen_words
 from judgement_env.sampler import WORLDS_RECORD, WorldsRecord
 from judgement_env.state import (
+    BIDDING,
+    PLAYING,
     SETTLED,
     Array,
     Bits,
@@ -77,62 +81,87 @@ def add_node(nodes: Array, number: int, parent: int, action: int, seat: int) -> 
 
 
 @njit
-def select_child(nodes: Array, parent: int, mask: Array, width: float) -> int:
+def open_choices(r: RulesRecord, t: TableRecord, viewer: int, unseen: Bits) -> Bits:
+    """Return what the seat to act may do: cards, the lowest of those that do the same, or bids.
+
+    To `viewer` cards do the same where none of `unseen` lies between, whatever the world.
+    """
+    cards, bids = legal_actions(r, t)
+    if t.phase == BIDDING:
+        return bids
+    others = unseen if t.seat == viewer else cards_of_others(r, t, int(t.seat))
+    if t.best != NONE:
+        others |= card_bit(int(t.best))
+    return cards & ~same_as_lower(cards, others)
+
+
+@njit
+def select_child(
+    nodes: Array, parent: int, choices: Bits, first: int, logs: Array, width: float
+) -> tuple[int, Bits]:
     """Return the open node below `parent` with the highest upper confidence bound.
 
-    Clears the actions that have a node from `mask` (79,).
+    Bit c of `choices` stands for action ``first + c``. Returns those that have no node, too.
     """
     best = NONE
     highest = -np.inf
     child = int(nodes[parent].child)
     while child != NONE:
         node = nodes[child]
-        if mask[node.action]:
-            mask[node.action] = 0
+        bit = card_bit(node.action - first)
+        if choices & bit:
+            choices ^= bit
             node.chances += 1
             bound = node.results / node.visits
-            bound += width * np.sqrt(np.log(float(node.chances)) / node.visits)
+            bound += width * np.sqrt(logs[node.chances - 1] / node.visits)
             if bound > highest:
                 highest = bound
                 best = child
         child = int(node.sibling)
-    return best
+    return best, choices
 
 
 @njit
-def first_untried(r: RulesRecord, t: TableRecord, mask: Array) -> int:
-    """Return an action left in `mask` (79,): the rule player's, else the lowest; NONE if none."""
-    for lowest in range(NUM_ACTIONS):
-        if mask[lowest]:
-            usual = heuristic_action(r, t)
-            return usual if mask[usual] else lowest
-    return NONE
+def first_untried(r: RulesRecord, t: TableRecord, choices: Bits, untried: Bits, first: int) -> int:
+    """Return the `untried` action that the rule player takes, or one that does the same.
+
+    The lowest where that one is tried.
+    """
+    if untried & (untried - ONE):
+        usual = heuristic_action(r, t) - first
+        while not choices & card_bit(usual) and usual > 0:
+            usual -= 1
+        if untried & card_bit(usual):
+            return first + usual
+    return first + lowest(untried)
 
 
 @njit
 def descend(
     r: RulesRecord,
     t: TableRecord,
+    viewer: int,
+    unseen: Bits,
     nodes: Array,
     number: int,
     path: Array,
-    mask: Array,
-    width: float,
+    logs: Array,
 ) -> int:
     """Walk down the tree, playing at `t`, until a new node or the end; write the way into `path`.
 
     Returns the length of the path, negative where it ends in node `number`, which is new.
     """
+    width = WIDTH * r.unit
     length = 0
     here = 0
     while t.phase != SETTLED:
         seat = int(t.seat)
-        write_mask(r, t, mask)
-        below = select_child(nodes, here, mask, width)
-        action = first_untried(r, t, mask)
-        is_new = action != NONE
+        first = BID_OFFSET if t.phase == BIDDING else 0
+        choices = open_choices(r, t, viewer, unseen)
+        below, untried = select_child(nodes, here, choices, first, logs, width)
+        is_new = untried != ZERO
         if is_new:
-            add_node(nodes, number, here, action, seat)
+            add_node(nodes, number, here, first_untried(r, t, choices, untried, first), seat)
             below = number
         path[length] = below
         length += 1
@@ -170,24 +199,35 @@ def is_decided(nodes: Array, left: int) -> bool:
 
 
 @njit
+def seats_on(nodes: Array, path: Array, length: int) -> int:
+    """Return the seats that take the actions of a path, a bit each."""
+    seats = 0
+    for step in range(length):
+        seats |= 1 << nodes[path[step]].seat
+    return seats
+
+
+@njit
 def grow(
     r: RulesRecord,
     t: TableRecord,
     iterations: int,
+    exact: int,
     state: Bits,
+    unseen: Bits,
     work: Array,
     s: WorldsRecord,
     worlds: Array,
     nodes: Array,
+    logs: Array,
 ) -> int:
     """Grow a tree for the seat to act and return the action to take.
 
     `work` (NUM_WORK,) and `worlds` (W,) tables, `s` and `nodes` (iterations + 1,) are room to work
-    in; each of the worlds serves every W-th iteration.
+    in; each of the worlds serves every W-th iteration. `unseen` is what the seat has not seen,
+    ``logs[k]`` the logarithm of k + 1.
     """
     viewer = int(t.seat)
-    width = WIDTH * r.unit
-    mask = np.empty(NUM_ACTIONS, np.int8)
     path = np.empty(nodes.shape[0], np.int64)
     ways = begin_worlds(r, t, viewer, work, s)
     nodes[0].child = NONE
@@ -199,12 +239,12 @@ def grow(
             worlds[k] = work[WORLD]
         work[PLAYED] = worlds[place]
         played = work[PLAYED]
-        length = descend(r, played, nodes, number, path, mask, width)
+        length = descend(r, played, viewer, unseen, nodes, number, path, logs)
         if length < 0:
             number += 1
             length = -length
             if played.phase != SETTLED:
-                roll_out(r, played)
+                roll_out(r, played, seats_on(nodes, path, length), exact)
         for step in range(length):
             node = nodes[path[step]]
             node.visits += 1
@@ -215,29 +255,66 @@ def grow(
 
 
 @njit
+def ismcts_action(
+    r: RulesRecord,
+    t: TableRecord,
+    iterations: int,
+    exact: int,
+    seed: Bits,
+    raw: Array,
+    work: Array,
+    s: WorldsRecord,
+    worlds: Array,
+    nodes: Array,
+    logs: Array,
+) -> int:
+    """Return the action to take; where there is nothing to choose, or to gain, no tree is grown.
+
+    `raw` (SIZE,) uint8 is room to work in, the rest as in `grow`.
+    """
+    seat = int(t.seat)
+    unseen, _ = unseen_words(r, t, seat)
+    choices = open_choices(r, t, seat, unseen)
+    if choices & (choices - ONE) == ZERO:
+        return lowest(choices) + (BID_OFFSET if t.phase == BIDDING else 0)
+    if t.phase == PLAYING and is_certain(r, t, 1 << seat):
+        return heuristic_action(r, t)
+    state = seen_state(r, t, seed, raw)
+    return grow(r, t, iterations, exact, state, unseen, work, s, worlds, nodes, logs)
+
+
+@njit
 def grow_rows(
     rules: Array,
     tables: Array,
     rows: Array,
     iterations: int,
+    exact: int,
     seed: Bits,
     work: Array,
     stock: Array,
     worlds: Array,
     nodes: Array,
+    logs: Array,
     actions: Array,
 ) -> None:
     """Write the action at each of `rows` into `actions`, both (J,) int64."""
     raw = np.empty(SIZE, np.uint8)
-    mask = np.empty(NUM_ACTIONS, np.int8)
     for j in range(len(rows)):
         t = tables[rows[j]]
-        r = rules[t.rules]
-        if write_mask(r, t, mask) == 1:
-            actions[j] = mask.argmax()
-        else:
-            state = seen_state(r, t, seed, raw)
-            actions[j] = grow(r, t, iterations, state, work, stock[0], worlds, nodes)
+        actions[j] = ismcts_action(
+            rules[t.rules],
+            t,
+            iterations,
+            exact,
+            seed,
+            raw,
+            work,
+            stock[0],
+            worlds,
+            nodes,
+            logs,
+        )
 
 
 class IsmctsBot(LookAheadBot):
@@ -245,10 +322,16 @@ class IsmctsBot(LookAheadBot):
 
     name = "ismcts"
 
-    def __init__(self, seed: int = 0, iterations: int = 2000) -> None:
-        """Take a seed for the worlds, and the iterations; ValueError naming what is wrong."""
+    def __init__(self, seed: int = 0, iterations: int = 2000, exact: int = 2) -> None:
+        """Take a seed for the worlds, the iterations, and how many last tricks are exact.
+
+        ValueError naming what is wrong.
+        """
         super().__init__(seed)
         self.iterations = whole("iterations", iterations, 1, MAX_COUNT)
+        self.exact = whole("exact", exact, 1, MAX_EXACT)
+        # A logarithm takes as long as the rest of a bound.
+        self.logs = np.log(np.arange(1, self.iterations + 2, dtype=np.float64))
 
     def act_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
         actions = np.empty(len(rows), np.int64)
@@ -257,11 +340,13 @@ class IsmctsBot(LookAheadBot):
             tables,
             rows,
             self.iterations,
+            self.exact,
             self.seed,
             new_tables(NUM_WORK),
             np.zeros(1, WORLDS_RECORD),
             new_tables(min(self.iterations, NUM_WORLDS)),
             np.zeros(self.iterations + 1, NODE_RECORD),
+            self.logs,
             actions,
         )
         return actions

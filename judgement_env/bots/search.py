@@ -19,9 +19,11 @@ from judgement_env.bots.beliefs import (
     WORLD,
     begin_worlds,
     imagine,
+    is_certain,
     roll_out,
     seen_state,
 )
+from judgement_env.bots.last_tricks import MAX_EXACT
 from judgement_env.bots.rule_player import heuristic_action
 from judgement_env.cards import NONE, NUM_ACTIONS, NUM_CARDS
 from judgement_env.engine import ONE, ZERO, apply_action, card_bit, suit_of, write_mask
@@ -95,6 +97,7 @@ def try_actions(
     results: Array,
     sums: Array,
     squares: Array,
+    exact: int,
 ) -> None:
     """Try the `usual` action and those of `mask` in ``work[WORLD]``; add what the others gain."""
     for action in range(NUM_ACTIONS):
@@ -102,7 +105,7 @@ def try_actions(
             work[PLAYED] = work[WORLD]
             played = work[PLAYED]
             if not apply_action(r, played, action):
-                roll_out(r, played)
+                roll_out(r, played, 1 << seat, exact)
             results[action] = played.points[seat]
     for action in range(NUM_ACTIONS):
         if mask[action]:
@@ -132,6 +135,7 @@ def search_action(
     r: RulesRecord,
     t: TableRecord,
     worlds: int,
+    exact: int,
     state: Bits,
     work: Array,
     s: WorldsRecord,
@@ -140,11 +144,14 @@ def search_action(
 ) -> int:
     """Return the action to take; `mask` (79,) holds the legal ones and loses those given up.
 
-    `work` (NUM_WORK,) tables, `s` and `room` (3, 79) float64 are room to work in.
+    The last `exact` tricks are played as `roll_out` does. `work` (NUM_WORK,) tables, `s` and `room`
+    (3, 79) float64 are room to work in.
     """
     seat = int(t.seat)
     usual = heuristic_action(r, t)
     merge_equals(r, t, usual, mask)
+    if mask.sum() == 1 or (t.phase == PLAYING and is_certain(r, t, 1 << seat)):
+        return usual
     ways = begin_worlds(r, t, seat, work, s)
     results, sums, squares = room[0], room[1], room[2]
     sums[:] = 0.0
@@ -153,7 +160,7 @@ def search_action(
     while number < worlds:
         state = imagine(r, seat, work, s, ways, state)
         number += 1
-        try_actions(r, seat, usual, work, mask, results, sums, squares)
+        try_actions(r, seat, usual, work, mask, results, sums, squares, exact)
         if number % BATCH == 0 and drop_losers(number, sums, squares, mask) == 1:
             break
     return clear_best(usual, number, sums, squares, mask)
@@ -165,6 +172,7 @@ def search_rows(
     tables: Array,
     rows: Array,
     worlds: int,
+    exact: int,
     seed: Bits,
     work: Array,
     stock: Array,
@@ -181,7 +189,7 @@ def search_rows(
             actions[j] = mask.argmax()
         else:
             state = seen_state(r, t, seed, raw)
-            actions[j] = search_action(r, t, worlds, state, work, stock[0], mask, room)
+            actions[j] = search_action(r, t, worlds, exact, state, work, stock[0], mask, room)
 
 
 class LookAheadBot(Bot):
@@ -202,13 +210,17 @@ class SearchBot(LookAheadBot):
 
     name = "search"
 
-    def __init__(self, seed: int = 0, worlds: int = 40) -> None:
-        """Take a seed for the worlds, and how many there are; ValueError naming what is wrong."""
+    def __init__(self, seed: int = 0, worlds: int = 40, exact: int = 1) -> None:
+        """Take a seed for the worlds, how many there are, and how many last tricks are exact.
+
+        ValueError naming what is wrong.
+        """
         super().__init__(seed)
         self.worlds = whole("worlds", worlds, 1, MAX_COUNT)
+        self.exact = whole("exact", exact, 1, MAX_EXACT)
 
     def act_rows(self, rules: Array, tables: Array, rows: Array) -> Array:
         actions = np.empty(len(rows), np.int64)
         work, stock = new_tables(NUM_WORK), np.zeros(1, WORLDS_RECORD)
-        search_rows(rules, tables, rows, self.worlds, self.seed, work, stock, actions)
+        search_rows(rules, tables, rows, self.worlds, self.exact, self.seed, work, stock, actions)
         return actions
