@@ -432,12 +432,19 @@ def python_blocks(page: str) -> list[str]:
     return [block.split("```")[0] for block in blocks]
 
 
-@pytest.mark.parametrize("number", [0, 1, 5])
+@pytest.mark.parametrize("number", [0, 1, 6])
 def test_the_examples_in_the_docs_run(number: int) -> None:
     block = python_blocks("bots.md")[number]
     done = subprocess.run([sys.executable, "-c", block], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)) == 4
+
+
+def test_the_comparison_in_the_docs_prints_a_table_of_both_bots() -> None:
+    block = python_blocks("bots.md")[3]
+    done = subprocess.run([sys.executable, "-c", block], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Mixed tables" in done.stdout and "over them" in done.stdout
 
 
 def test_your_bot_in_twenty_lines_is_no_longer() -> None:
