@@ -44,7 +44,7 @@ from judgement_env.arena_play import (
     add_deals,
     play_format,
 )
-from judgement_env.arena_result import FIELD, FORMATS, MIXED, ONE, Result, Row
+from judgement_env.arena_result import DIGITS, FIELD, FORMATS, MIXED, ONE, Result, Row
 from judgement_env.arguments import whole
 from judgement_env.bots import SIMPLE, Bot, make_bot, shipped_models
 from judgement_env.ladder_result import BotRow, Ladder
@@ -99,8 +99,9 @@ class Timed(Bot):
 
     @property
     def milliseconds(self) -> float | None:
-        """The mean time of a decision so far, None before the first."""
-        return 1000 * self.seconds / self.decisions if self.decisions else None
+        """The mean time of a decision so far, to the nanosecond; None before the first."""
+        # As many digits as JSON keeps, so that what is read back prints the same.
+        return round(1000 * self.seconds / self.decisions, DIGITS) if self.decisions else None
 
 
 def decisions_to_time(rules: Rules, seed: int) -> list[View]:
