@@ -14,7 +14,7 @@ import pytest
 from judgement_env import PRESETS, Rules, Table
 from judgement_env.bots.last_tricks import MAX_EXACT, same_as_lower, settle_exactly
 from judgement_env.cards import NUM_RANKS
-from judgement_env.state import PLAYING, SETTLED
+from judgement_env.state import PLAYING, SETTLED, Array
 from judgement_env.view import cards_in
 from tests.tables import BID, bid, one_round, play
 
@@ -168,28 +168,28 @@ def test_the_choice_matters_in_some_of_those_endings() -> None:
     assert differ > 3
 
 
-def test_a_king_is_thrown_under_the_ace() -> None:
-    hands = [["AH", "2H", "2C"], ["KH", "3H", "3C"], ["4H", "5H", "4C"]]
+def settled(hands: list[list[str]], bids: list[int], plays: list[str]) -> Array:
+    """Tricks and points of three seats after an exact end; seat 2 deals and seat 0 bids first."""
     table = one_round(hands, dealer=2)
-    bid(table, 1, 0, 0)
-    play(table, "2C", "3C", "4C")
+    bid(table, *bids)
+    play(table, *plays)
     row = table.tables_array.copy()
     settle_exactly(table.rules_array[0], row[0])
+    return np.array([row["won"][0, :3], row["points"][0, :3]])
+
+
+def test_a_king_is_thrown_under_the_ace() -> None:
+    hands = [["AH", "2H", "2C"], ["KH", "3H", "3C"], ["4H", "5H", "4C"]]
     # Seat 2 leads hearts. The ace takes one of the two tricks; the king, played to that one, none.
-    assert row["won"][0, :3].tolist() == [1, 0, 2]
-    assert row["points"][0, :3].tolist() == [11, 10, 0]
+    won, points = settled(hands, [1, 0, 0], ["2C", "3C", "4C"])
+    assert (won.tolist(), points.tolist()) == ([1, 0, 2], [11, 10, 0])
 
 
 def test_of_equal_plays_the_one_that_leaves_the_others_least() -> None:
     hands = [["6H", "7C", "2D"], ["5H", "2C", "3D"], ["4H", "3C", "AD"]]
-    table = one_round(hands, dealer=2)
-    bid(table, 3, 1, 1)
-    play(table, "2D", "3D", "AD")
-    row = table.tables_array.copy()
-    settle_exactly(table.rules_array[0], row[0])
     # Seat 2 has its trick and leads; seat 0 cannot make its bid, but takes what seat 1 wants.
-    assert row["won"][0, :3].tolist() == [2, 0, 1]
-    assert row["points"][0, :3].tolist() == [0, 0, 11]
+    won, points = settled(hands, [3, 1, 1], ["2D", "3D", "AD"])
+    assert (won.tolist(), points.tolist()) == ([2, 0, 1], [0, 0, 11])
 
 
 def naive_same(cards: set[int], others: set[int]) -> set[int]:

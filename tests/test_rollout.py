@@ -57,7 +57,7 @@ class Played:
         # What follows the last decision kept is played when the next batch begins.
         while step < STEPS:
             seat, num_legal = int(t.seat), write_mask(r, t, mask)
-            if i < rollout.num_rule_bot and seat != (i + t.match) % r.num_players:
+            if i < rollout.seating.num_rule_bot and seat != (i + t.match) % r.num_players:
                 action = heuristic_action(r, t)
             elif num_legal == 1:
                 action = int(mask.argmax())

@@ -22,6 +22,8 @@ from training.objective import Objective, write_rewards
 from training.rows import (
     LogitsOf,
     Rows,
+    Seating,
+    learner_of,
     new_rows,
     plain_action,
     sample_actions,
@@ -128,8 +130,7 @@ def play_branches(
     count: int,
     start: int,
     objective: Objective,
-    num_rule_bot: int,
-    has_field: bool,
+    seating: Seating,
 ) -> int:
     """Let each copy take its row's action and go on to its next real decision.
 
@@ -146,7 +147,7 @@ def play_branches(
         action = plain_action(int(branches.rows.action[k]), branches.rows.places[k])
         is_settled = apply_action(r, t, action)
         while not is_settled:
-            if i < num_rule_bot and t.seat != (i + t.match) % r.num_players:
+            if i < seating.num_rule_bot and t.seat != learner_of(r, t, i, seating):
                 is_settled = apply_action(r, t, heuristic_action(r, t))
             elif write_mask(r, t, mask) == 1:
                 is_settled = apply_action(r, t, int(mask.argmax()))
@@ -163,7 +164,7 @@ def play_branches(
             branches.tried[kept] = branches.tried[k]
         t = branches.tables[kept]
         write_decision(r, t, raw, mask, branches.rows, kept)
-        branches.rows.is_own[kept] = not has_field or t.seat == branches.seat[kept]
+        branches.rows.is_own[kept] = not seating.has_field or t.seat == branches.seat[kept]
         kept += 1
     return kept
 
@@ -189,16 +190,14 @@ class Playouts:
         num_tables: int,
         num_rows: int,
         objective: Objective,
-        num_rule_bot: int,
-        has_field: bool,
+        seating: Seating,
         generator: np.random.Generator,
     ) -> None:
         """Make room; the arguments are those of the `Rollout` it belongs to."""
         self.rules = rules
         self.branches = new_branches(rules, num_tables, num_rows)
         self.objective = objective
-        self.num_rule_bot = num_rule_bot
-        self.has_field = has_field
+        self.seating = seating
         self.generator = generator
 
     def run(
@@ -212,9 +211,9 @@ class Playouts:
         write_log_chances(logits, rows.mask, branches.log_chances, start)
         choose_branches(rows, start, branches, self.generator.random(len(tables)))
         count = branch(tables, rows, start, branches)
-        seating = (self.objective, self.num_rule_bot, self.has_field)
+        common = (self.objective, self.seating)
         while True:
-            count = play_branches(self.rules, branches, count, start, *seating)
+            count = play_branches(self.rules, branches, count, start, *common)
             if not count:
                 return
             logits = logits_of(branches.rows, np.arange(count))

@@ -15,7 +15,7 @@ import numpy as np
 from judgement_env._jit import njit
 from judgement_env.cards import NONE
 from judgement_env.engine import draw_below, stream
-from judgement_env.sampler import add_card
+from judgement_env.sampler import add_card, fraction
 from judgement_env.state import MAX_PACK, Bits, RulesRecord, TableRecord
 
 # Streams of a round's key that the dealer of the package does not use.
@@ -24,12 +24,6 @@ RARE = 1_000_003
 # rank to the highest; leans are drawn evenly between these.
 SUIT_LEANS = (0.0, 5.0)
 RANK_LEANS = (-6.0, 10.0)
-
-
-@njit
-def uniform(key: Bits, index: int) -> float:
-    """Return draw `index` of the stream `key`, uniform between 0 and 1, both excluded."""
-    return (float(stream(key, index) >> np.uint64(11)) + 0.5) / 9007199254740992.0
 
 
 @njit
@@ -48,7 +42,7 @@ def rare_seat(r: RulesRecord, t: TableRecord, share: float, learner: int) -> int
     if share <= 0 or t.is_blind:
         return NONE
     key = round_key(t)
-    if uniform(key, 0) >= share:
+    if fraction(stream(key, 0)) >= share:
         return NONE
     return draw_below(key, 1, r.num_players) if learner == NONE else learner
 
@@ -64,8 +58,8 @@ def deal_rare(r: RulesRecord, t: TableRecord, seat: int) -> None:
     suit = t.trump if draw_below(key, 2, 2) == 0 else NONE
     if suit < 0 or suit > 3:
         suit = draw_below(key, 3, 4)
-    suit_lean = SUIT_LEANS[0] + uniform(key, 4) * (SUIT_LEANS[1] - SUIT_LEANS[0])
-    rank_lean = RANK_LEANS[0] + uniform(key, 5) * (RANK_LEANS[1] - RANK_LEANS[0])
+    suit_lean = SUIT_LEANS[0] + fraction(stream(key, 4)) * (SUIT_LEANS[1] - SUIT_LEANS[0])
+    rank_lean = RANK_LEANS[0] + fraction(stream(key, 5)) * (RANK_LEANS[1] - RANK_LEANS[0])
     size = int(r.pack_size)
     order = np.empty(MAX_PACK)
     cards = np.empty(MAX_PACK, np.int64)
@@ -79,7 +73,7 @@ def deal_rare(r: RulesRecord, t: TableRecord, seat: int) -> None:
         lean = rank_lean * (card % 13) / 12
         if card // 13 == suit:
             lean += suit_lean
-        order[left] = lean - math.log(-math.log(uniform(key, 10 + place)))
+        order[left] = lean - math.log(-math.log(fraction(stream(key, 10 + place))))
         cards[left] = card
         left += 1
     t.hand[:, :] = 0

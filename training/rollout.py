@@ -33,6 +33,8 @@ from training.rare_deals import deal_rare, rare_seat
 from training.rows import (
     LogitsOf,
     Rows,
+    Seating,
+    learner_of,
     new_rows,
     plain_action,
     sample_actions,
@@ -56,14 +58,6 @@ def new_tally() -> Tally:
     return Tally(rounds, made, points, np.zeros((size, size), np.int64))
 
 
-class Seating(NamedTuple):
-    """Who learns where, and how rounds are dealt."""
-
-    num_rule_bot: int  # the first tables, at which the rule bot plays all seats but one
-    has_field: bool  # a frozen policy plays all seats but one of the others
-    rare_deals: float  # share of the rounds in which one seat has a rare hand
-
-
 # --- kernels ----------------------------------------------------------------------------------
 
 
@@ -84,14 +78,6 @@ def credit_round(
             rows.reward[row] = rewards[seat]
             rows.is_last[row] = True
         latest[seat] = NONE
-
-
-@njit
-def learner_of(r: RulesRecord, t: TableRecord, i: int, seating: Seating) -> int:
-    """Return the seat that alone learns at table `i`, another each match; NONE: every seat does."""
-    if i < seating.num_rule_bot or seating.has_field:
-        return int((i + t.match) % r.num_players)
-    return NONE
 
 
 @njit
@@ -242,8 +228,8 @@ class Rollout:
         self.num_steps = num_steps
         self.objective = make_objective(rules) if objective is None else objective
         self.field = field
-        self.num_rule_bot = round(rule_bot_tables * num_tables)
-        self.seating = Seating(self.num_rule_bot, field is not None, rare_deals)
+        num_rule_bot = round(rule_bot_tables * num_tables)
+        self.seating = Seating(num_rule_bot, field is not None, rare_deals)
         self.tables = new_tables(num_tables)
         self.generator = np.random.default_rng(seed)
         self.rows = new_rows(num_tables * num_steps)
@@ -254,8 +240,7 @@ class Rollout:
                 num_tables,
                 num_tables * num_steps,
                 self.objective,
-                self.num_rule_bot,
-                field is not None,
+                self.seating,
                 self.generator,
             )
         self.tally = new_tally()

@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     action: Array  # (R,) int32
     log_chance: Array  # (R,) float32, log probability of the action when it was taken
     seat: Array  # (R,) int32, who decides
-    is_own: Array  # (R,) bool, the policy's decision; False: that of a field it plays against
+    is_own: Array  # (R,) bool, to be learned; False: a field's, or beside another's rare hand
     is_bid: Array  # (R,) bool
     following: Array  # (R,) int32, the seat's next decision in this round, -1 = none
     reward: Array  # (R,) float32, of the round, at the seat's last decision in it
@@ -39,6 +39,14 @@ class Rows(NamedTuple):
 
 # Logits (N, 79) float32 of the chosen rows.
 LogitsOf = Callable[[Rows, Array], Array]
+
+
+class Seating(NamedTuple):
+    """Who learns where, and how rounds are dealt."""
+
+    num_rule_bot: int  # the first tables, at which the rule bot plays all seats but one
+    has_field: bool  # a frozen policy plays all seats but one of the others
+    rare_deals: float  # share of the rounds in which one seat has a rare hand
 
 
 def new_rows(size: int) -> Rows:
@@ -59,6 +67,14 @@ def new_rows(size: int) -> Rows:
         reward=np.zeros(size, np.float32),
         is_last=np.zeros(size, np.bool_),
     )
+
+
+@njit
+def learner_of(r: RulesRecord, t: TableRecord, i: int, seating: Seating) -> int:
+    """Return the seat that alone learns at table `i`, another each match; NONE: every seat does."""
+    if i < seating.num_rule_bot or seating.has_field:
+        return int((i + t.match) % r.num_players)
+    return NONE
 
 
 @njit

@@ -24,6 +24,7 @@ from judgement_env.engine import (
     suit_mask,
     suit_of,
 )
+from judgement_env.sampler import add_card
 from judgement_env.state import Bits, RulesRecord, TableRecord
 
 # The lowest card of each suit: nothing lies below it.
@@ -125,14 +126,6 @@ def choices_of(r: RulesRecord, t: TableRecord, seat: int, led: int, best: int) -
 
 
 @njit
-def take_back(t: TableRecord, seat: int, card: int) -> None:
-    """Give a card that was played back to its hand."""
-    bit = card_bit(card)
-    t.hand[seat, 1] |= t.hand[seat, 0] & bit
-    t.hand[seat, 0] |= bit
-
-
-@njit
 def best_outcome(r: RulesRecord, t: TableRecord) -> int:
     """Return the outcome of the tricks left, MAX_EXACT at most, when all play well.
 
@@ -158,7 +151,7 @@ def best_outcome(r: RulesRecord, t: TableRecord) -> int:
             if row < 0:
                 return outcome
             seat = int(room[row + SEAT])
-            take_back(t, seat, int(room[row + CARD]))
+            add_card(t, seat, int(room[row + CARD]))
             taker = int(room[row + TAKER])
             if taker != NONE:
                 t.won[taker] -= 1
