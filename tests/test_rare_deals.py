@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from judgement_env import Rules
-from judgement_env.cards import NONE, NUM_ACTIONS
+from judgement_env.cards import BID_OFFSET, NONE, NUM_ACTIONS
 from judgement_env.engine import begin_match, popcount, table_key
 from judgement_env.state import Array, new_tables, pack_rules
 from training.rare_deals import deal_rare, rare_seat
@@ -143,3 +143,37 @@ def test_the_first_round_may_be_rare_too() -> None:
     begin_tables(rules, rare, 4, Rollout(rules, 1, 8, 0, rare_deals=1.0).seating)
     assert (even["hand"] != rare["hand"]).any(axis=(1, 2)).all()
     assert (even["trump"] == rare["trump"]).all()
+
+
+def test_half_the_rare_hands_bid_by_lot_with_the_chances_the_policy_gives() -> None:
+    rules = pack_rules([Rules(cards=[4], hook=False)])
+    logits = np.zeros(NUM_ACTIONS, np.float32)
+    logits[BID_OFFSET] = 12.0
+
+    def sure_of_none(rows: Rows, which: Array) -> Array:
+        return np.tile(logits, (len(which), 1))
+
+    rollout = Rollout(rules, 64, 160, 3, rare_deals=0.4)
+    rows = rollout.collect(sure_of_none)
+    rare = rows.is_bid & rows.is_own & ~is_even(rows, 64)
+    bids = np.bincount(rows.action[rare] - BID_OFFSET, minlength=5) / rare.sum()
+    assert rare.sum() > 300
+    assert bids[0] == pytest.approx(0.6, abs=0.1)
+    assert bids[1:] == pytest.approx([0.1] * 4, abs=0.06)
+    total = np.log(np.exp(12.0) + 4)
+    expected = logits[rows.action[rare]] - total
+    assert rows.log_chance[rare] == pytest.approx(expected, abs=1e-4)
+    # Nobody else does: neither at even deals nor beside a rare hand.
+    assert (rows.action[rows.is_bid & ~rare] == BID_OFFSET).mean() > 0.999
+
+
+def is_even(rows: Rows, num_tables: int) -> Array:
+    """Rows of rounds in which every seat learns."""
+    own = rows.is_own.reshape(-1, num_tables)
+    even = np.zeros_like(own)
+    for table in range(num_tables):
+        bidding = rows.is_bid.reshape(-1, num_tables)[:, table]
+        begins = np.flatnonzero(bidding & np.r_[True, ~bidding[:-1]])
+        for begin, end in zip(begins, np.r_[begins[1:], len(own)], strict=True):
+            even[begin:end, table] = own[begin:end, table].all()
+    return even.ravel()

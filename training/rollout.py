@@ -41,6 +41,9 @@ from training.rows import (
     write_decision,
 )
 
+# The share of rare hands that bid by lot.
+EXPLORED = 0.5
+
 
 class Tally(NamedTuple):
     """What the rounds of a rollout came to, by cards dealt."""
@@ -167,6 +170,39 @@ def imitate_rule_bot(rules: Array, tables: Array, rows: Rows, start: int) -> Non
 
 
 @njit
+def explore_bids(
+    rules: Array,
+    tables: Array,
+    logits: Array,
+    uniform: Array,
+    rows: Rows,
+    start: int,
+    seating: Seating,
+) -> None:
+    """Let some of the rare hands bid any legal number alike, whatever was drawn for them.
+
+    The log chance is the policy's, so that a bid it never tries counts in full once it is tried: in
+    the mean that is the natural gradient (Kakade, NeurIPS 2001), which moves the logit of an action
+    by its advantage, however small its chance.
+    """
+    for i in range(tables.shape[0]):
+        row = start + i
+        if not rows.is_bid[row] or uniform[i] >= EXPLORED:
+            continue
+        t = tables[i]
+        r = rules[t.rules]
+        if rare_seat(r, t, seating.rare_deals, learner_of(r, t, i, seating)) != t.seat:
+            continue
+        left = int(uniform[i] / EXPLORED * rows.mask[row].sum())
+        chosen = BID_OFFSET
+        while rows.mask[row, chosen] == 0 or left > 0:
+            left -= rows.mask[row, chosen]
+            chosen += 1
+        rows.log_chance[row] += logits[i, chosen] - logits[i, rows.action[row]]
+        rows.action[row] = chosen
+
+
+@njit
 def act_tables(
     rules: Array,
     tables: Array,
@@ -259,7 +295,8 @@ class Rollout:
         latest = np.full((num_tables, MAX_SEATS), NONE, np.int64)
         self.tally = new_tally()
         self.inference_seconds = 0.0
-        common = (self.rules, self.tables, latest, self.rows)
+        tables = (self.rules, self.tables)
+        common = (*tables, latest, self.rows)
         playing = (self.tally, self.objective, self.seating)
 
         def timed(rows: Rows, which: Array) -> Any:
@@ -279,6 +316,9 @@ class Rollout:
                 if self.playouts is not None:
                     self.playouts.run(self.tables, self.rows, start, logits, timed)
                 sample_actions(logits, self.generator.random(num_tables), self.rows, start)
+                if self.seating.rare_deals:
+                    draws = self.generator.random(num_tables)
+                    explore_bids(*tables, logits, draws, self.rows, start, self.seating)
             act_tables(*common, start, *playing)
         return self.rows
 
