@@ -9,9 +9,11 @@ from judgement_env import Rules
 from judgement_env.cards import BID_OFFSET, NONE, NUM_ACTIONS
 from judgement_env.engine import begin_match, popcount, table_key
 from judgement_env.state import Array, new_tables, pack_rules
+from training.config import Config
 from training.rare_deals import deal_rare, rare_seat
 from training.rollout import Rollout, begin_tables
 from training.rows import Rows
+from training.targets import make_targets
 
 GAMES = {
     "kachuful": Rules(),
@@ -177,3 +179,30 @@ def is_even(rows: Rows, num_tables: int) -> Array:
         for begin, end in zip(begins, np.r_[begins[1:], len(own)], strict=True):
             even[begin:end, table] = own[begin:end, table].all()
     return even.ravel()
+
+
+def test_unlikely_bids_by_lot_teach_only_where_they_did_better_than_foreseen() -> None:
+    logits = np.zeros(NUM_ACTIONS, np.float32)
+    logits[BID_OFFSET + 1] = 6.0
+
+    def nearly_sure_of_one(rows: Rows, which: Array) -> Array:
+        return np.tile(logits, (len(which), 1))
+
+    def values_of(rows: Rows) -> Array:
+        return np.zeros(len(rows.action), np.float32)
+
+    rollout = Rollout(pack_rules([Rules(cards=[3])]), 32, 64, 5, rare_deals=0.6)
+    rows = rollout.collect(nearly_sure_of_one)
+    usable = np.zeros(len(rows.action), np.bool_)
+    # Without a critic's values an advantage is the reward to come.
+    targets = make_targets(values_of, rollout, Config(gae_lambda=1.0))
+    usable[targets.usable] = True
+    by_lot = rows.is_explored & rows.is_own
+    unlikely = by_lot & (rows.log_chance < np.log(0.02))
+    assert unlikely.sum() > 30
+    assert (targets.returns[unlikely & usable] >= 0).all()
+    assert (unlikely & usable).any()
+    # The others are learned from whatever came of them, where their round was settled.
+    likely = by_lot & ~unlikely
+    assert (targets.returns[likely & usable] < 0).any()
+    assert (targets.returns[~by_lot & rows.is_bid & usable] < 0).any()

@@ -32,6 +32,7 @@ from training.checkpoint import hold, load_checkpoint, save_checkpoint
 from training.config import Config, load_config, resolve, to_dict
 from training.export import load_actor_network
 from training.log import Log
+from training.targets import Targets, make_targets
 from training.train import main, train
 
 pytestmark = pytest.mark.usefixtures("in_a_folder_of_its_own")
@@ -414,6 +415,25 @@ def test_tensorboard_has_every_metric_of_every_batch(finished: Path) -> None:
     events.Reload()
     assert set(events.Tags()["scalars"]) == set(metrics_of(finished)[0])
     assert [event.step for event in events.Scalars("entropy")] == [128, 256, 384, 512]
+
+
+def test_a_run_that_diverges_stops_with_one_line_and_keeps_its_checkpoint(
+    finished: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = copied(finished)
+    before = (folder / "checkpoint.pt").read_bytes()
+
+    def endless(*arguments: Any) -> Targets:
+        targets = make_targets(*arguments)
+        return targets._replace(returns=np.full_like(targets.returns, np.inf))
+
+    monkeypatch.setattr(train_module, "make_targets", endless)
+    assert main([str(folder / "config.yaml"), "--resume", "--decisions=2048"]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert "diverged" in said[0]
+    assert "--resume" in said[0]
+    assert (folder / "checkpoint.pt").read_bytes() == before
 
 
 def test_a_batch_without_a_settled_round_teaches_nothing_and_breaks_nothing() -> None:

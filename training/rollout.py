@@ -151,6 +151,7 @@ def observe_tables(
             learner = rare
         rows.is_own[row] = learner == NONE or t.seat == learner
         rows.is_bid[row] = mask[BID_OFFSET:].any()
+        rows.is_explored[row] = False
         rows.following[row] = NONE
         rows.is_last[row] = False
         rows.reward[row] = 0
@@ -200,6 +201,7 @@ def explore_bids(
             chosen += 1
         rows.log_chance[row] += logits[i, chosen] - logits[i, rows.action[row]]
         rows.action[row] = chosen
+        rows.is_explored[row] = True
 
 
 @njit

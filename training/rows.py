@@ -32,6 +32,7 @@ class Rows(NamedTuple):
     seat: Array  # (R,) int32, who decides
     is_own: Array  # (R,) bool, to be learned; False: a field's, or beside another's rare hand
     is_bid: Array  # (R,) bool
+    is_explored: Array  # (R,) bool, a bid by lot, not the policy's
     following: Array  # (R,) int32, the seat's next decision in this round, -1 = none
     reward: Array  # (R,) float32, of the round, at the seat's last decision in it
     is_last: Array  # (R,) bool, the round was settled after this decision
@@ -63,6 +64,7 @@ def new_rows(size: int) -> Rows:
         seat=np.zeros(size, np.int32),
         is_own=np.ones(size, np.bool_),
         is_bid=np.zeros(size, np.bool_),
+        is_explored=np.zeros(size, np.bool_),
         following=np.full(size, NONE, np.int32),
         reward=np.zeros(size, np.float32),
         is_last=np.zeros(size, np.bool_),

@@ -6,6 +6,7 @@ were played out, of what each came to (`training.branches`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -23,6 +24,8 @@ from training.losses import (
 from training.rollout import Rollout
 from training.rows import Rows
 
+# Below this a bid by lot counts as unlikely: a chance of 2 %.
+LEAST_LOG_CHANCE = math.log(0.02)
 # The critic's value of every row, (R,) float32.
 ValuesOf = Callable[[Rows], Array]
 
@@ -60,7 +63,10 @@ def make_targets(
         advantage,
         is_complete,
     )
-    usable = np.flatnonzero(is_complete & rows.is_own)
+    # An unlikely bid by lot that failed has nothing to teach; pushing its logit down for ever would
+    # let it run away.
+    is_idle = rows.is_explored & (advantage < 0) & (rows.log_chance < LEAST_LOG_CHANCE)
+    usable = np.flatnonzero(is_complete & rows.is_own & ~is_idle)
     returns = advantage + value
     spread = float(returns[usable].var()) if len(usable) else 0.0
     missed = float((returns - value)[usable].var()) if len(usable) else 0.0

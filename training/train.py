@@ -71,7 +71,7 @@ from training.program import (
 from training.rollout import Rollout
 from training.rows import LogitsOf, Rows
 from training.targets import make_targets
-from training.update import update
+from training.update import check_finite, update
 
 PROGRAM = "training.train"
 # What an evaluation finds; nan before the first.
@@ -203,6 +203,7 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
             )
             generators = [rollout.generator for rollout in rollouts]
             learned = update(pool, learner, targets, generators, config, entropy, rate)
+            check_finite((actor, critic), decisions)
             with torch.no_grad():
                 for kept, new in zip(average.parameters(), actor.parameters(), strict=True):
                     kept.lerp_(new, 1 - min(config.averaging, batches / (batches + 10)))

@@ -9,7 +9,17 @@ import numpy as np
 
 from training.config import Config
 from training.learner import METRICS, Learner
+from training.model import Network
 from training.targets import Targets
+
+
+def check_finite(networks: Sequence[Network], decisions: int) -> None:
+    """Raise ValueError where a weight has become infinite or not a number."""
+    if not all(bool(p.isfinite().all()) for network in networks for p in network.parameters()):
+        raise ValueError(
+            f"training diverged: after {decisions:,} decisions weights are no longer finite; the"
+            " last checkpoint stands, go on from it with --resume and a lower --learning_rate"
+        )
 
 
 def update(
