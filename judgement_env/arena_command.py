@@ -11,6 +11,7 @@ import argparse
 
 from judgement_env import arena, ladder
 from judgement_env.arena_result import Result
+from judgement_env.files import check_writable
 from judgement_env.ladder_result import Ladder
 from judgement_env.progress import progress_of
 from judgement_env.rule_options import add_rule_options, rule_changes
@@ -61,12 +62,14 @@ def run_arena(arguments: argparse.Namespace) -> bool:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Raise ValueError for an option that belongs to the other way to measure."""
+    """Raise ValueError for an option of the other way to measure, or a file not to be written."""
     for option in ("markdown", "save"):
         if getattr(arguments, option) and not arguments.ladder:
             raise ValueError(f"--{option}: goes with --ladder only")
     if arguments.ladder and arguments.records:
         raise ValueError("--records: does not go with --ladder")
+    if arguments.save:
+        check_writable("--save", arguments.save)
 
 
 def _comparison(

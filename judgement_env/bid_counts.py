@@ -198,7 +198,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `judgement bids`."""
     parser.epilog = (
         "bots: random, heuristic, heuristic+, search, ismcts, models/NAME or the folder\n"
-        "of a model, process:COMMAND. docs/bids.md shows what scoring makes of the bids."
+        "of a model (with +search behind it, it looks ahead), process:COMMAND.\n"
+        "docs/bids.md shows what scoring makes of the bids."
     )
     parser.add_argument("bot", metavar="BOT", help="it sits in every seat")
     parser.add_argument(

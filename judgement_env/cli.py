@@ -129,8 +129,8 @@ def _refuse_unknown(parser: argparse.ArgumentParser, word: str) -> NoReturn:
 
 def _add_play(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "bots: random, heuristic, heuristic+, models/NAME or the folder of a model (with\n"
-        "+search behind it, it looks ahead), process:COMMAND.\n"
+        "bots: random, heuristic, heuristic+, search, ismcts, models/NAME or the folder\n"
+        "of a model (with +search behind it, it looks ahead), process:COMMAND.\n"
         "While you play, ? shows what you can type."
     )
     parser.add_argument(
@@ -184,8 +184,8 @@ def _run_play(arguments: argparse.Namespace) -> int:
     )
 
 
-def split_bots(text: str) -> list[str]:
-    """The bots of "A,B,C"; a bot's own options, "search:worlds=64,depth=2", stay with it."""
+def split_bots(text: str, option: str = "--bots") -> list[str]:
+    """The bots of "A,B,C"; a bot's own options, "search:worlds=64,exact=2", stay with it."""
     import csv
 
     specs: list[str] = []
@@ -196,7 +196,7 @@ def split_bots(text: str) -> list[str]:
         else:
             specs.append(part.strip())
     if not specs or not all(specs):
-        raise ValueError(f"--bots: {text!r} (allowed: bots with commas between, none empty)")
+        raise ValueError(f"{option}: {text!r} (allowed: bots with commas between, none empty)")
     return specs
 
 
@@ -442,10 +442,10 @@ def _run_bench(arguments: argparse.Namespace) -> int:
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "bots: random, heuristic, heuristic+, models/NAME or the folder of a model\n"
-        "(+search), process:COMMAND, or FILE.py:NAME, a class or a function in a file\n"
-        "that makes a bot: anything with act(view). Without rules, it is asked under all\n"
-        "presets and many house rules.\n"
+        "bots: random, heuristic, heuristic+, search, ismcts, models/NAME or the folder\n"
+        "of a model (with +search behind it, it looks ahead), process:COMMAND, or\n"
+        "FILE.py:NAME, a class or a function in a file that makes a bot: anything with\n"
+        "act(view). Without rules, it is asked under all presets and many house rules.\n"
         "Exit status 1 where a sentence does not hold."
     )
     parser.add_argument("bot", metavar="BOT", help="the bot to check")

@@ -1,7 +1,7 @@
 """Files and folders that are there whole under their name, or not at all.
 
 They are written under another name beside it and take their place at the end; where that fails,
-what stood there before stays as it was.
+what stood there before stays as it was. Who works long for a file asks `check_writable` first.
 
 >>> with whole_file("notes.txt") as file:  # doctest: +SKIP
 ...     file.write(b"all of it")
@@ -71,6 +71,25 @@ def swap(part: Path, folder: Path) -> None:
             os.replace(old, folder)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def check_writable(name: str, path: str | os.PathLike[str]) -> None:
+    """Raise ValueError naming an argument and its path where no file can be written there."""
+    target = Path(path)
+    try:
+        if target.is_dir():
+            raise IsADirectoryError("it is a folder")
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{name}: {os.fspath(path)!r} cannot be written: {reason_of(error)}"
+        ) from None
+
+
+def reason_of(error: OSError) -> str:
+    """Why a file cannot be used, in words that fit behind a colon."""
+    return (error.strerror or str(error)).lower()
 
 
 def _usual_mode(mode: int) -> int:

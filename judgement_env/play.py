@@ -11,16 +11,15 @@ from __future__ import annotations
 import secrets
 import shlex
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Final, TextIO
 
 from judgement_env import record as records
 from judgement_env.arena import unique_names
 from judgement_env.bots import Bot, BotError, make_bot, shipped_models
 from judgement_env.cards import NONE, SUIT_NAMES, action_from, bid_of, card_symbol, is_bid
+from judgement_env.files import check_writable, reason_of
 from judgement_env.narrate import Narrator, ink_of, printable
 from judgement_env.prompts import Refused, bids_open, help_lines, read_answer
 from judgement_env.record import Record
@@ -66,7 +65,8 @@ def play(
         raise ValueError(f"seat: {seat} (allowed: 0 to {rules.num_players - 1})")
     if len(bots) != rules.num_players - 1:
         raise ValueError(f"bots: {len(bots)} (allowed: {rules.num_players - 1}, one for each seat)")
-    check_writable(save)
+    if save is not None:
+        check_writable("--save", save)
     seed = secrets.randbelow(SEEDS) if seed is None else seed
     with ExitStack() as stack:
         made: dict[str, Bot] = {}
@@ -121,29 +121,11 @@ def compile_kernels(rules: Rules, bots: Sequence[Bot]) -> None:
             bot.act(view)
 
 
-def check_writable(path: str | None) -> None:
-    """Raise ValueError where no record can be written to this path; None is always fine."""
-    if path is None:
-        return
-    target = Path(path)
-    try:
-        if target.is_dir():
-            raise IsADirectoryError("it is a folder")
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
-    except OSError as error:
-        raise ValueError(f"--save: {path!r} cannot be written: {_reason(error)}") from None
-
-
 def _save(record: Record, path: str) -> None:
     try:
         records.write(record, path)
     except OSError as error:
-        raise ValueError(f"--save: {path!r} cannot be written: {_reason(error)}") from None
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+        raise ValueError(f"--save: {path!r} cannot be written: {reason_of(error)}") from None
 
 
 def best_bot() -> str:

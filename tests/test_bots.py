@@ -384,12 +384,26 @@ def test_make_bot_makes_the_bots_it_names() -> None:
         ("models/no-such-model", r"bot: 'models/no-such-model' \(allowed: random"),
         ("", r"bot: '' \(allowed: random"),
         ("heuristic:depth=3", r"bot: option 'depth' of 'heuristic' \(allowed: none\)"),
+        ("heuristic:name=3", r"bot: option 'name' of 'heuristic' \(allowed: none\)"),
+        ("search:seed=3", r"bot: option 'seed' of 'search' \(allowed: worlds, exact\)"),
+        ("models/kachuful:seed=3", r"option 'seed' of 'models/kachuful' \(allowed: greedy\)"),
         ("random:=3", "bot: option '=3' of 'random:=3'"),
+        (
+            "ismcts:exact=2,exact=1",
+            r"bot: option 'exact' of 'ismcts:exact=2,exact=1' comes twice \(allowed: once\)",
+        ),
     ],
 )
 def test_make_bot_refuses_what_it_does_not_know(spec: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_bot(spec)
+
+
+@pytest.mark.parametrize("spec", ["random", "heuristic", "models/kachuful"])
+@pytest.mark.parametrize("seed", [-1, 1 << 64, 2.5])
+def test_make_bot_refuses_a_seed_that_is_none(spec: str, seed: Any) -> None:
+    with pytest.raises(ValueError, match=rf"seed: {seed} \(allowed: a whole number from 0 to"):
+        make_bot(spec, seed=seed)
 
 
 def test_make_bot_refuses_an_unknown_option_and_a_thing_that_is_no_text() -> None:

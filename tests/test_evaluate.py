@@ -12,6 +12,7 @@ import pytest
 
 from judgement_env import Rules
 from judgement_env.arena_result import Result
+from judgement_env.bots import SIMPLE
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.rule_options import rule_changes
 from judgement_env.rules import FIELDS, make_rules
@@ -82,6 +83,19 @@ def test_json_goes_to_a_file_beside_the_table(
     assert result.versus("heuristic", "random").rounds == 60
 
 
+def test_figures_that_cannot_be_written_are_printed_all_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fail)
+    assert main(["heuristic", "random", *FAST, f"--json={tmp_path / 'result.json'}"]) == 2
+    shown = capsys.readouterr()
+    assert "One seat against a field" in shown.out
+    assert "No space left on device" in shown.err and shown.err.count("\n") == 1
+
+
 def test_a_run_and_its_checkpoint_are_the_same_bot(tmp_path: Path) -> None:
     folder = run_dir(tmp_path / "run")
     rules = Rules(num_players=3, cards=[3, 2])
@@ -116,7 +130,8 @@ def test_a_run_is_measured_by_the_rules_it_was_trained_on(tmp_path: Path, severa
         (["heuristic", "--num_players=11"], "num_players: 11 (allowed: "),
         (["heuristic", "--matches=0"], "matches: 0 (allowed: "),
         (["heuristic", "--matches=many"], "--matches: invalid int value: 'many'"),
-        (["heuristic", "--seed=-1"], "seed: -1 (allowed: "),
+        (["heuristic", "--seed=-1"], "--seed: -1 (allowed: a whole number from 0 to "),
+        (["random", "--seed=-1"], "--seed: -1 (allowed: a whole number from 0 to "),
         (["heuristic", "--colour=red"], "--colour=red"),
         (["heuristic", "--json=no/such/folder/x.json"], "--json: 'no/such/folder/x.json'"),
         (["process:/does/not/exist", *FAST], "cannot be started"),
@@ -152,6 +167,9 @@ def test_help_names_every_option() -> None:
     shown = set(re.findall(r"--[a-z_]+", done.stdout))
     named = {"--matches", "--seed", "--json", "--rules", *(f"--{name}" for name in FIELDS)}
     assert named - shown == set()
+    bots = " ".join(done.stdout.partition("\nbots: ")[2].split())
+    assert [bot for bot in SIMPLE if f"{bot}, " not in bots] == []
+    assert "+search" in bots and "process:COMMAND" in bots
 
 
 def test_commands_in_the_page_on_evaluation_are_understood() -> None:

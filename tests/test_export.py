@@ -292,3 +292,14 @@ def test_a_run_that_cannot_be_exported_gives_one_line_and_exit_code_2(
         assert error.count("\n") == 1
         assert words in error
     assert not (tmp_path / "models").exists()
+
+
+@pytest.mark.parametrize("matches", ["-1", "1000000001"])
+def test_a_number_of_matches_that_cannot_be_played_is_refused(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], matches: str
+) -> None:
+    assert main([str(run), str(tmp_path / "new"), f"--matches={matches}"]) == 2
+    error = capsys.readouterr().err
+    allowed = "(allowed: a whole number from 0 to 1000000000)"
+    assert error == f"training.export: --matches: {matches} {allowed}\n"
+    assert list(tmp_path.iterdir()) == []

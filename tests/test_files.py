@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from judgement_env.files import swap, whole_file, whole_folder
+from judgement_env.files import check_writable, swap, whole_file, whole_folder
 
 
 @pytest.fixture
@@ -82,3 +82,21 @@ def test_the_old_folder_comes_back_where_the_new_one_cannot_take_its_place(tmp_p
     with pytest.raises(FileNotFoundError):
         swap(tmp_path / "nothing", folder)
     assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_file_that_cannot_be_written_is_refused_and_nothing_is_left_of_the_try(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "notes"
+    check_writable("--save", path)
+    assert list(tmp_path.iterdir()) == []
+    path.write_text("old")
+    check_writable("--save", path)
+    assert path.read_text() == "old"
+    for wrong, why in (
+        (tmp_path, "it is a folder"),
+        (tmp_path / "no" / "notes", "no such file or directory"),
+        (path / "notes", "not a directory"),
+    ):
+        with pytest.raises(ValueError, match=f"^--save: '{wrong}' cannot be written: {why}$"):
+            check_writable("--save", wrong)

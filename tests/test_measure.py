@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,7 @@ def test_a_row_ends_with_its_matches_or_its_time() -> None:
     row = measure_row(task(matches=10**6, seconds=4.0), clock=lambda: next(seconds))
     assert row["deals"] == 16 + 16 + 32 + 21
     assert measure_row(task(matches=10**6, seconds=1e-9))["deals"] == 16
+    assert measure_row(task(matches=60, seconds=math.inf))["deals"] == 20
 
 
 # --- kept rows --------------------------------------------------------------------------------
@@ -117,6 +119,8 @@ def test_rows_are_kept_in_order_and_measured_once(
     before = file.read_bytes()
     assert main(words) == 0
     assert "0 of 4 rows" in capsys.readouterr().out and file.read_bytes() == before
+    assert main([*words, "--list"]) == 0
+    assert capsys.readouterr().out == f"nothing is missing: {file} has all 4 rows\n"
     assert main(["random", f"--json={file}", *FAST[:2], "--opponents=random", FAST[-1]]) == 0
     both = json.loads(file.read_text())
     assert list(both) == ["heuristic", "random"]
@@ -184,14 +188,82 @@ def test_rows_measured_side_by_side_are_the_same(tmp_path: Path) -> None:
         (["heuristic", "--json=x.json", "--matches=0"], "--matches: 0"),
         (["heuristic", "--json=x.json", "--seconds=0"], "--seconds: 0"),
         (["heuristic", "--json=x.json", "--processes=0"], "--processes: 0"),
+        (["heuristic", "--json=x.json", "--opponents="], "--opponents: ''"),
+        (["heuristic", "--json=no/x.json"], "--json: 'no/x.json' cannot be written: no such"),
+        (["heuristic", "--json=tests"], "--json: 'tests' cannot be read: is a directory"),
     ],
 )
 def test_a_mistake_is_one_line_and_code_2(
-    capsys: pytest.CaptureFixture[str], words: list[str], message: str
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    message: str,
 ) -> None:
+    monkeypatch.chdir(ROOT)
     assert main(words) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
+    shown = capsys.readouterr()
+    # Nothing was measured before it was found.
+    assert shown.out == "" and message in shown.err and shown.err.count("\n") == 1
+
+
+RULES = json.dumps([PRESETS["kachuful"].to_dict()])
+BROKEN = {
+    "no JSON": ("{", ": Expecting property name"),
+    "no text": ("\udcff", ": 'utf-8' codec can't decode"),
+    "a list": ("[1]", " (allowed: "),
+    "rows of no bot": ('{"rows": 3}', " (allowed: "),
+    "a bot without rows": ('{"random": {}}', " (allowed: "),
+    "rows by name": ('{"random": {"measured": {}}}', " (allowed: "),
+    "a row that is a number": ('{"random": {"measured": [1]}}', " (allowed: "),
+    "a row without opponents": ('{"random": {"measured": [{"preset": "oh-hell"}]}}', " (allowed: "),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_file_that_holds_no_rows_is_named_and_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    file = tmp_path / "rows.json"
+    file.write_bytes(before := text.encode(errors="surrogateescape"))
+    assert main(["heuristic", f"--json={file}", *FAST]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.count("\n") == 1
+    assert shown.err.startswith(f"training.measure: --json: '{file}' cannot be read as rows{said}")
+    assert "(allowed: a file that this command wrote, or a new one)" in shown.err
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"name": "x", "ru', ": Unterminated string"),
+        ("3", " (allowed: "),
+        ('{"rules": [3]}', ": rules: 3 (allowed: "),
+        ('{"measured": null}', " (allowed: "),
+        (f'{{"rules": {RULES}, "measured": [{{"opponents": []}}]}}', " (allowed: "),
+    ],
+)
+def test_a_card_that_is_broken_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    card = tmp_path / "card.json"
+    card.write_text(text)
+    assert main([str(tmp_path), "--list"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.count("\n") == 1
+    assert shown.err.startswith(f"training.measure: bot: '{card}' cannot be read as rows{said}")
+    assert "(allowed: the card of a model)" in shown.err
+
+
+def test_what_is_named_twice_is_measured_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--presets=oh-hell,oh-hell", "--players=4,3,4", "--opponents=random,random"]
+    assert main(["heuristic", f"--json={tmp_path / 'x.json'}", *words, "--list"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "oh-hell, 4 players, against random",
+        "oh-hell, 3 players, against random",
+    ]
 
 
 # --- pages ------------------------------------------------------------------------------------

@@ -115,6 +115,7 @@ def test_a_folder_that_is_called_so_is_a_model_as_it_is(tmp_path: Path) -> None:
     ("spec", "error"),
     [
         (f"{SHIPPED}:depth=3", r"option 'depth' of 'models/kachuful\+search' .*worlds, tau\)"),
+        (f"{SHIPPED}:seed=5,worlds=4", r"option 'seed' of 'models/.*\(allowed: worlds, tau\)"),
         (f"{SHIPPED}:worlds=0", r"worlds: 0 \(allowed: a whole number from 1 to"),
         (f"{SHIPPED}:worlds=2.5", r"worlds: 2.5 \(allowed: a whole number"),
         (f"{SHIPPED}:tau=0", r"tau: 0 \(allowed: a number above 0\)"),

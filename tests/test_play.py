@@ -15,7 +15,7 @@ import pytest
 
 from judgement_env import Rules, Table, make_bot
 from judgement_env import record as records
-from judgement_env.bots import Bot, BotError
+from judgement_env.bots import SIMPLE, Bot, BotError
 from judgement_env.cards import CARD_TEXTS, card_symbol
 from judgement_env.narrate import Narrator
 from judgement_env.play import Game, play, short_names
@@ -490,6 +490,9 @@ def test_the_guide_names_every_command_and_lists_the_presets_as_they_are() -> No
     text = (ROOT / "docs" / "play.md").read_text(encoding="utf-8")
     for words in COMMANDS.values():
         assert f"\n| `{words[0]}` |" in text
+    bots = text.partition("A bot is ")[2].partition("\n\n")[0]
+    for name in (*SIMPLE, "models/NAME", "+search", "process:COMMAND"):
+        assert f"`{name}`" in bots
     shown = subprocess.run(
         [sys.executable, "-m", "judgement_env.cli", "rules"],
         cwd=ROOT,

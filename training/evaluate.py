@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from judgement_env import arena
 from judgement_env.arena_result import Result
+from judgement_env.arguments import whole
 from judgement_env.bots import Bot, BotError, make_bot
 from judgement_env.bots.neural import NeuralBot
 from judgement_env.bots.policy import PolicyNetwork
@@ -123,8 +124,8 @@ def make_parser() -> argparse.ArgumentParser:
         prog="training.evaluate",
         usage="python -m training.evaluate CANDIDATE [OPPONENT …] [options]",
         description="Measure a bot against others, every deal from every seat.",
-        epilog="bots: random, heuristic, heuristic+, models/NAME or the folder of a model (with"
-        " +search it looks ahead), process:COMMAND.",
+        epilog="bots: random, heuristic, heuristic+, search, ismcts, models/NAME or the folder of"
+        " a model (with +search behind it, it looks ahead), process:COMMAND.",
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -161,6 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_live = sys.stderr.isatty()
     try:
         _check_target(given.json)
+        whole("--seed", given.seed, 0, arena.MAX_SEED)
         result = evaluate(
             given.candidate,
             given.opponents or [DEFAULT_OPPONENT],
@@ -172,6 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         if is_live:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        print(result.to_json() if given.json == "-" else result)
         if given.json not in (None, "-"):
             Path(given.json).write_text(result.to_json() + "\n", encoding="utf-8")
     except (ValueError, OSError, BotError) as error:
@@ -180,7 +183,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("training.evaluate: interrupted", file=sys.stderr)
         return 130
-    print(result.to_json() if given.json == "-" else result)
     return 0
 
 

@@ -26,6 +26,7 @@ from safetensors.numpy import save
 from torch import Tensor, nn
 
 from judgement_env import ENV_VERSION
+from judgement_env.arguments import whole
 from judgement_env.bots.inputs import (
     INPUT_COLUMN,
     INPUT_STRIDE,
@@ -398,6 +399,8 @@ def main(arguments: list[str]) -> int:
     """Run the command line; return the exit code."""
     import argparse
 
+    from judgement_env.arena import MAX_MATCHES
+
     parser = argparse.ArgumentParser(prog="python -m training.export", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("run", help="a run's folder, or a checkpoint file")
@@ -411,13 +414,8 @@ def main(arguments: list[str]) -> int:
     name = Path(options.run).resolve()
     default = Path("models") / (name if name.is_dir() else name.parent).name
     try:
-        folder = export(
-            options.run,
-            options.folder or default,
-            max(0, options.matches),
-            options.name,
-            options.half,
-        )
+        matches = whole("--matches", options.matches, 0, MAX_MATCHES)
+        folder = export(options.run, options.folder or default, matches, options.name, options.half)
     except (ValueError, OSError) as error:
         print(f"training.export: {error}", file=sys.stderr)
         return 2

@@ -30,7 +30,7 @@ from judgement_env.arena_result import ONE
 from judgement_env.arguments import whole
 from judgement_env.bots import BotError, make_bot
 from judgement_env.cli import split_bots
-from judgement_env.files import whole_file
+from judgement_env.files import check_writable, reason_of, whole_file
 from judgement_env.ladder import Game, decisions_to_time, time_alone
 from judgement_env.rules import PRESETS, Rules, make_rules
 from judgement_env.scoring import nearest
@@ -136,7 +136,7 @@ def measure_row(task: Task, clock: Callable[[], float] = time.monotonic) -> dict
             if left <= 0:
                 break
             # As many as there is time for, but never more than have been played so far.
-            step = max(1, min(game.deals, int(game.deals / max(spent, 1e-9) * left)))
+            step = max(1, int(min(game.deals, game.deals / max(spent, 1e-9) * left)))
     row = make_row(game.measured, 0, names, ONE, (task.opponent,))
     return _plain_row(task, row.to_dict(), milliseconds)
 
@@ -164,19 +164,47 @@ class Store:
 
     def __init__(self, bot: str, file: str | None) -> None:
         """Read it; ValueError where it cannot hold rows of this bot."""
-        folder = Path(bot)
+        is_card = file is None
         self.bot = bot
-        self.path = Path(file) if file is not None else folder / CARD
-        if file is None and not self.path.is_file():
+        self.argument = "bot" if is_card else "--json"
+        self.path = Path(bot) / CARD if file is None else Path(file)
+        if is_card and not self.path.is_file():
             raise ValueError(
                 f"bot: {bot!r} has no {CARD} (allowed: a model's folder, or --json=FILE for others)"
             )
-        self.content: dict[str, Any] = {}
-        if self.path.is_file():
-            self.content = json.loads(self.path.read_text(encoding="utf-8"))
-        place = self.content if file is None else self.content.setdefault(bot, {})
+        self.content = self._read(is_card)
+        place = self.content if is_card else self.content.setdefault(bot, {})
         self.rows: list[dict[str, Any]] = place.setdefault("measured", [])
         self.rules: list[dict[str, Any]] = place.get("rules", [])
+
+    def _read(self, is_card: bool) -> dict[str, Any]:
+        """What the file holds, nothing where there is none yet; ValueError where it is no such."""
+        allowed = (
+            "the card of a model" if is_card else "a file that this command wrote, or a new one"
+        )
+        try:
+            content: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
+            for place in [{"measured": [], **content}] if is_card else content.values():
+                _check_place(place)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            fault = f"cannot be read: {reason_of(error)}"
+        except ValueError as error:
+            fault = f"cannot be read as rows: {error}"
+        except (AttributeError, LookupError, TypeError):
+            fault = "cannot be read as rows"
+        else:
+            return content
+        raise ValueError(f"{self.argument}: {str(self.path)!r} {fault} (allowed: {allowed})")
+
+    def check_writable(self) -> None:
+        """Raise ValueError where no row could be kept."""
+        check_writable(self.argument, self.path)
+
+    def missing(self, tasks: Sequence[Task]) -> list[Task]:
+        """The tasks that have no row yet."""
+        return [task for task in tasks if not self.has(task.key)]
 
     def has(self, key: tuple[str, int, str]) -> bool:
         """Whether a row is there."""
@@ -195,6 +223,16 @@ class Store:
             file.write(text.encode())
 
 
+def _check_place(place: dict[str, Any]) -> None:
+    """Let what reads the rows of one bot read them; an error of some kind where it cannot."""
+    rules = place.get("rules", [])
+    covered(rules)
+    if not isinstance(place["measured"], list):
+        raise TypeError("measured")
+    for row in place["measured"]:
+        key_of(row, rules)
+
+
 def measure(
     store: Store,
     tasks: Sequence[Task],
@@ -202,7 +240,9 @@ def measure(
     report: Callable[[str], None] | None = None,
 ) -> int:
     """Measure each task that has no row yet and keep its row; return how many there were."""
-    missing = [task for task in tasks if not store.has(task.key)]
+    missing = store.missing(tasks)
+    if missing:
+        store.check_writable()
 
     def keep(task: Task, row: dict[str, Any]) -> None:
         store.keep(task.key, row)
@@ -313,7 +353,7 @@ def make_tasks(given: argparse.Namespace, rules: Sequence[dict[str, Any]]) -> li
     whole("--seed", given.seed, 0, 1 << 62)
     if not given.seconds > 0:
         raise ValueError(f"--seconds: {given.seconds:g} (allowed: a number above 0)")
-    opponents = split_bots(given.opponents)
+    opponents = split_bots(given.opponents, "--opponents")
     for spec in {given.bot, *opponents}:
         make_bot(spec).close()
     tasks = [
@@ -325,7 +365,8 @@ def make_tasks(given: argparse.Namespace, rules: Sequence[dict[str, Any]]) -> li
         raise ValueError(
             f"--players: {given.players} (allowed: numbers that one of {', '.join(presets)} has)"
         )
-    return tasks
+    # What is named twice counts once.
+    return list({task.key: task for task in tasks}.values())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -336,9 +377,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         store = Store(given.bot, given.json)
         tasks = make_tasks(given, store.rules)
         if given.list:
-            for task in tasks:
-                if not store.has(task.key):
-                    print(f"{task.preset}, {task.num_players} players, against {task.opponent}")
+            missing = store.missing(tasks)
+            for task in missing:
+                print(f"{task.preset}, {task.num_players} players, against {task.opponent}")
+            if not missing:
+                print(f"nothing is missing: {store.path} has all {len(tasks)} rows")
             return 0
         number = measure(store, tasks, given.processes, lambda line: print(line, flush=True))
     except (ValueError, OSError, BotError) as error:

@@ -11,10 +11,11 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
+from judgement_env.arguments import whole
 from judgement_env.bots.base import Bot, BotError
 from judgement_env.bots.ismcts import IsmctsBot
 from judgement_env.bots.process import ProcessBot
-from judgement_env.bots.search import SearchBot
+from judgement_env.bots.search import MAX_SEED, SearchBot
 from judgement_env.bots.sharp_player import SharpBot
 from judgement_env.bots.simple import HeuristicBot, RandomBot
 from judgement_env.scoring import nearest, shown
@@ -50,12 +51,13 @@ def make_bot(spec: str | os.PathLike[str], seed: int = 0, **options: Any) -> Bot
     (`iterations`, `exact`), which look ahead; "models/NAME" or any folder of a model, with
     "+search" behind it a model that looks ahead (`worlds`, `tau`); "process:COMMAND", a program
     that speaks the protocol of docs/bots.md (`timeout` and `start_timeout`, in seconds). A name may
-    carry options: "NAME:key=value,key=value". Raises ValueError for an unknown description or
-    option, BotError where a program cannot be started.
+    carry options: "NAME:key=value,key=value". Raises ValueError for an unknown description,
+    option or seed, BotError where a program cannot be started.
     """
     text = os.fspath(spec)
     if not isinstance(text, str) or not text:
         raise ValueError(f"bot: {shown(spec)} (allowed: {', '.join(KNOWN)})")
+    whole("seed", seed, 0, MAX_SEED)
     if text.startswith(PROCESS):
         return _call(PROCESS, ProcessBot, text.removeprefix(PROCESS), **options)
     name, given = _split(text)
@@ -70,10 +72,10 @@ def make_bot(spec: str | os.PathLike[str], seed: int = 0, **options: Any) -> Bot
     from judgement_env.bots.neural import NeuralBot
 
     if not is_strong:
-        return _call(name, NeuralBot, folder, seed=seed, **options)
+        return _call(name, NeuralBot, folder, seed, **options)
     from judgement_env.bots.net_search import NetSearchBot
 
-    return _call(name, NetSearchBot, NeuralBot(folder), seed=seed, **options)
+    return _call(name, NetSearchBot, NeuralBot(folder), seed, **options)
 
 
 def shipped_models() -> dict[str, Path]:
@@ -86,7 +88,8 @@ def shipped_models() -> dict[str, Path]:
     return {}
 
 
-def _call(name: str, kind: Any, *args: Any, **options: Any) -> Bot:
+def _call(name: str, kind: Any, /, *args: Any, **options: Any) -> Bot:
+    """The bot of this kind; options are those of its arguments that `args` leave."""
     names = list(inspect.signature(kind).parameters)[len(args) :]
     for option in options:
         if option not in names:
@@ -104,9 +107,12 @@ def _split(text: str) -> tuple[str, dict[str, Any]]:
     options: dict[str, Any] = {}
     for part in tail.split(","):
         key, equals, value = part.partition("=")
-        if not equals or not key.strip().isidentifier():
+        key = key.strip()
+        if not equals or not key.isidentifier():
             raise ValueError(f"bot: option {part!r} of {text!r} (allowed: key=value)")
-        options[key.strip()] = _value(value.strip())
+        if key in options:
+            raise ValueError(f"bot: option {key!r} of {text!r} comes twice (allowed: once)")
+        options[key] = _value(value.strip())
     return name, options
 
 
