@@ -167,6 +167,10 @@ def test_half_the_rare_hands_bid_by_lot_with_the_chances_the_policy_gives() -> N
     assert rows.log_chance[rare] == pytest.approx(expected, abs=1e-4)
     # Nobody else does: neither at even deals nor beside a rare hand.
     assert (rows.action[rows.is_bid & ~rare] == BID_OFFSET).mean() > 0.999
+    # Of a rare hand's plays one in twenty falls by lot.
+    plays = ~rows.is_bid & rows.is_own
+    assert 0.05 * 0.05 < rows.is_explored[plays].mean() < 0.05
+    assert not rows.is_explored[~rows.is_own].any()
 
 
 def is_even(rows: Rows, num_tables: int) -> Array:

@@ -76,7 +76,7 @@ class Config(RunConfig):
     # Share of tables at which all seats but one are the rule bot.
     rule_bot_tables: float = 0.0
     # Share of the rounds dealt so that one seat gets a hand seldom seen; it alone learns from them,
-    # and half of these hands bid by lot.
+    # half of these hands bid by lot, and one play in twenty is taken so.
     rare_deals: float = 0.0
     # Where advantages come from: "critic" (generalised advantage estimation of the actions taken)
     # or "playouts" (every legal action played to the end of the round, no critic).

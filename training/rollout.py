@@ -41,8 +41,8 @@ from training.rows import (
     write_decision,
 )
 
-# The share of rare hands that bid by lot.
-EXPLORED = 0.5
+# The share of decisions by lot of a seat with a rare hand: of its bids, of its plays.
+BY_LOT = (0.5, 0.05)
 
 
 class Tally(NamedTuple):
@@ -171,7 +171,7 @@ def imitate_rule_bot(rules: Array, tables: Array, rows: Rows, start: int) -> Non
 
 
 @njit
-def explore_bids(
+def explore(
     rules: Array,
     tables: Array,
     logits: Array,
@@ -180,22 +180,23 @@ def explore_bids(
     start: int,
     seating: Seating,
 ) -> None:
-    """Let some of the rare hands bid any legal number alike, whatever was drawn for them.
+    """Let some decisions with a rare hand fall by lot, whatever was drawn for them.
 
-    The log chance is the policy's, so that a bid it never tries counts in full once it is tried: in
-    the mean that is the natural gradient (Kakade, NeurIPS 2001), which moves the logit of an action
-    by its advantage, however small its chance.
+    The log chance is the policy's, so that an action it never tries counts in full once it is
+    tried: in the mean that is the natural gradient (Kakade, NeurIPS 2001), which moves the logit of
+    an action by its advantage, however small its chance.
     """
     for i in range(tables.shape[0]):
         row = start + i
-        if not rows.is_bid[row] or uniform[i] >= EXPLORED:
+        share = BY_LOT[0] if rows.is_bid[row] else BY_LOT[1]
+        if uniform[i] >= share:
             continue
         t = tables[i]
         r = rules[t.rules]
         if rare_seat(r, t, seating.rare_deals, learner_of(r, t, i, seating)) != t.seat:
             continue
-        left = int(uniform[i] / EXPLORED * rows.mask[row].sum())
-        chosen = BID_OFFSET
+        left = int(uniform[i] / share * rows.mask[row].sum())
+        chosen = 0
         while rows.mask[row, chosen] == 0 or left > 0:
             left -= rows.mask[row, chosen]
             chosen += 1
@@ -320,7 +321,7 @@ class Rollout:
                 sample_actions(logits, self.generator.random(num_tables), self.rows, start)
                 if self.seating.rare_deals:
                     draws = self.generator.random(num_tables)
-                    explore_bids(*tables, logits, draws, self.rows, start, self.seating)
+                    explore(*tables, logits, draws, self.rows, start, self.seating)
             act_tables(*common, start, *playing)
         return self.rows
 

@@ -32,7 +32,7 @@ class Rows(NamedTuple):
     seat: Array  # (R,) int32, who decides
     is_own: Array  # (R,) bool, to be learned; False: a field's, or beside another's rare hand
     is_bid: Array  # (R,) bool
-    is_explored: Array  # (R,) bool, a bid by lot, not the policy's
+    is_explored: Array  # (R,) bool, taken by lot, not by the policy
     following: Array  # (R,) int32, the seat's next decision in this round, -1 = none
     reward: Array  # (R,) float32, of the round, at the seat's last decision in it
     is_last: Array  # (R,) bool, the round was settled after this decision

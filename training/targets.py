@@ -24,7 +24,7 @@ from training.losses import (
 from training.rollout import Rollout
 from training.rows import Rows
 
-# Below this a bid by lot counts as unlikely: a chance of 2 %.
+# Below this an action taken by lot counts as unlikely: a chance of 2 %.
 LEAST_LOG_CHANCE = math.log(0.02)
 # The critic's value of every row, (R,) float32.
 ValuesOf = Callable[[Rows], Array]
@@ -63,8 +63,8 @@ def make_targets(
         advantage,
         is_complete,
     )
-    # An unlikely bid by lot that failed has nothing to teach; pushing its logit down for ever would
-    # let it run away.
+    # An unlikely action by lot that failed has nothing to teach; pushing its logit down for ever
+    # would let it run away.
     is_idle = rows.is_explored & (advantage < 0) & (rows.log_chance < LEAST_LOG_CHANCE)
     usable = np.flatnonzero(is_complete & rows.is_own & ~is_idle)
     returns = advantage + value
