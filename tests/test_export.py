@@ -303,3 +303,19 @@ def test_a_number_of_matches_that_cannot_be_played_is_refused(
     allowed = "(allowed: a whole number from 0 to 1000000000)"
     assert error == f"training.export: --matches: {matches} {allowed}\n"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("worst", [np.nan, np.inf, 1e6])
+def test_weights_that_are_no_numbers_are_told(
+    worst: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = {name: torch.from_numpy(array) for name, array in random_weights(HIDDEN).items()}
+    weights["layers.1.bias"][3] = worst
+    save_run(tmp_path / "run", average=weights)
+    options = ["--half"] if worst == 1e6 else []
+    assert main([str(tmp_path / "run"), str(tmp_path / "x"), *options]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("training.export: weights: layers.1.bias is not finite: the training")
+    assert error.count("\n") == 1
+    assert ("half precision" in error) == bool(options)
+    assert not (tmp_path / "x").exists()

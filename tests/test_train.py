@@ -153,6 +153,7 @@ def test_rows_after_the_checkpoint_are_dropped_when_their_batches_are_played_aga
         {"workers": 2},
         {"hidden": (13,)},
         {"critic_hidden": (4, 4)},
+        {"start": "models/none"},
     ],
     ids=lambda change: str(next(iter(change))),
 )
@@ -285,6 +286,14 @@ def test_two_processes_may_not_train_in_one_folder(
         (["none.yaml"], "none.yaml"),
         (["a.yaml", "b.yaml"], "one config file at most"),
         (["--seed=x"], "seed: 'x'"),
+        (["--seed=9223372036854775807"], "seed: 9223372036854775807 is not 0 to"),
+        (["--tables=1000000000", "--workers=2"], "tables: 1000000000, steps: 128, workers: 2 ("),
+        (["--steps=100000000000"], "steps: 100000000000, "),
+        (["--hidden=100000000"], "hidden: [100000000] (allowed: what fits the "),
+        (["--critic_hidden=8,99999999,99999999"], "critic_hidden: [8, 99999999, 99999999] ("),
+        (["--workers=3000000000"], "workers: 3000000000 is not 0 to 1,000"),
+        (["1}", "--rules={foo:"], "1}: there is no such config file; options have the form"),
+        (["--resume=true"], "--resume=true: --resume takes no value"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
@@ -415,6 +424,13 @@ def test_tensorboard_has_every_metric_of_every_batch(finished: Path) -> None:
     events.Reload()
     assert set(events.Tags()["scalars"]) == set(metrics_of(finished)[0])
     assert [event.step for event in events.Scalars("entropy")] == [128, 256, 384, 512]
+
+
+def test_an_evaluation_of_one_deal_leaves_the_interval_open(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    train(dataclasses.replace(TINY, evaluate_matches=3, decisions=128))
+    assert re.search(r"versus rule bots [+-]\d+\.\d\d ±\? points", capsys.readouterr().err)
 
 
 def test_a_run_that_diverges_stops_with_one_line_and_keeps_its_checkpoint(

@@ -10,16 +10,26 @@ import dataclasses
 import difflib
 import math
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import yaml
 
+from judgement_env.arena import MAX_MATCHES
 from judgement_env.rules import PRESETS, Rules, make_rules
+from judgement_env.scoring import shown
 
-# What a run cannot change half-way: its tables and networks are made of it.
-FIXED = ("rules", "seed", "tables", "workers", "hidden", "critic_hidden")
+# What a run cannot change half-way: its tables and networks are made of it, or were.
+FIXED = ("rules", "seed", "tables", "workers", "hidden", "critic_hidden", "start")
+# How options are written; a space ends one, so that the rest of it looks like a file.
+FORM = "options have the form --field=value, in quotes where the value holds spaces"
+# Deals are named by 1,000 * seed + worker, in 64 bits with a sign.
+MAX_SEED = 1 << 53
+MAX_WORKERS = 1000
+# No such run would end in a life; beyond are but typing errors.
+MAX_COUNT = 10**15
 
 ADVANTAGES = ("critic", "playouts")
 
@@ -126,6 +136,17 @@ def _checked(config: Kind) -> Kind:
         "reward_scale": 1e-6,
     }
     most = {
+        "decisions": MAX_COUNT,
+        "tables": MAX_COUNT,
+        "steps": MAX_COUNT,
+        "workers": MAX_WORKERS,
+        "epochs": MAX_COUNT,
+        "minibatch": MAX_COUNT,
+        "imitation": MAX_COUNT,
+        "evaluate_matches": MAX_MATCHES,
+        "seed": MAX_SEED,
+        "past_every": MAX_COUNT,
+        "past_kept": MAX_COUNT,
         "gae_lambda": 1,
         "relative": 1,
         "match_weight": 1,
@@ -137,8 +158,8 @@ def _checked(config: Kind) -> Kind:
     for field in [field.name for field in dataclasses.fields(config) if field.name in least]:
         low, high, value = least[field], most.get(field), getattr(config, field)
         if not math.isfinite(value) or value < low or (high is not None and value > high):
-            allowed = f"at least {low}" if high is None else f"{low} to {high}"
-            raise ValueError(f"{field}: {value} is not {allowed}")
+            allowed = f"at least {low}" if high is None else f"{low} to {high:,}"
+            raise ValueError(f"{field}: {shown(value)} is not {allowed}")
     for field in ("hidden", "critic_hidden"):
         if not getattr(config, field) or min(getattr(config, field)) < 1:
             raise ValueError(f"{field}: {getattr(config, field)} is not a list of widths from 1")
@@ -161,7 +182,7 @@ def _typed(field: dataclasses.Field[Any], value: Any) -> Any:
         parts = value.split(",") if isinstance(value, str) else value
         widths = [_number(part) for part in (parts if isinstance(parts, list | tuple) else [parts])]
         if any(width is None or not float(width).is_integer() for width in widths):
-            raise ValueError(f"{field.name}: {value!r} is not a list of whole numbers")
+            raise ValueError(f"{field.name}: {shown(value)} is not a list of whole numbers")
         return tuple(int(width) for width in widths if width is not None)
     number = None if kind is str else _number(value)
     if kind is float and number is not None:
@@ -170,7 +191,7 @@ def _typed(field: dataclasses.Field[Any], value: Any) -> Any:
         return int(number)
     if kind is str and isinstance(value, str):
         return value
-    raise ValueError(f"{field.name}: {value!r} is not of type {kind.__name__}")
+    raise ValueError(f"{field.name}: {shown(value)} is not of type {kind.__name__}")
 
 
 def _number(value: Any) -> int | float | None:
@@ -180,6 +201,8 @@ def _number(value: Any) -> int | float | None:
             return float(value)
         except ValueError:
             return None
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        return math.inf
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
@@ -217,7 +240,7 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), kind: Any 
         except RecursionError:
             raise ValueError(f"{path}: not YAML: nested too deeply") from None
         except FileNotFoundError:
-            raise FileNotFoundError(f"{path}: there is no such config file") from None
+            raise FileNotFoundError(f"{path}: there is no such config file; {FORM}") from None
         if loaded is not None and not isinstance(loaded, dict):
             raise ValueError(f"{path}: holds a {type(loaded).__name__}, not fields and values")
         values.update(loaded or {})
@@ -228,14 +251,17 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), kind: Any 
     for option in options:
         name, equals, text = option.removeprefix("--").partition("=")
         if not option.startswith("--") or not equals:
-            raise ValueError(f"{option}: options have the form --field=value")
+            raise ValueError(f"{option}: {FORM}")
+        if name == "resume":
+            raise ValueError(f"{option}: --resume takes no value")
         name = name.replace("-", "_")
         try:
             # A run may be called 7 or on; only the other fields are read as YAML.
             values[name] = (
                 text if name in ("name", "device", "start", "field") else yaml.safe_load(text)
             )
-        except (yaml.YAMLError, RecursionError) as error:
+        # Numbers of thousands of digits and dates such as 2026-13-01 are plain ValueErrors.
+        except (yaml.YAMLError, RecursionError, ValueError) as error:
             raise ValueError(f"{option[:60]}: not YAML: {' '.join(str(error).split())}") from None
     return config_from(values, kind)
 
@@ -252,6 +278,11 @@ def plain_rules(given: Any) -> tuple[Any, Rules]:
     """Return rules as plain data that depends on no other file, and the rules themselves."""
     made = make_rules(given)
     return given if isinstance(given, dict) or given in PRESETS else made.to_dict(), made
+
+
+def made_rules(given: Any) -> list[Rules]:
+    """Return the rules of a config's field, one set of them or a list."""
+    return [make_rules(one) for one in (given if isinstance(given, list) else [given])]
 
 
 def resolve(config: Config) -> tuple[Config, list[Rules]]:

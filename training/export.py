@@ -370,7 +370,12 @@ def write_model(
     """
     PolicyNetwork(weights)
     if is_half:
-        weights = {key: tensor.astype(np.float16) for key, tensor in weights.items()}
+        with np.errstate(over="ignore"):
+            weights = {key: tensor.astype(np.float16) for key, tensor in weights.items()}
+    for key, tensor in weights.items():
+        if not np.isfinite(tensor).all():
+            half = ", or half precision is too small for it" if is_half else ""
+            raise ValueError(f"weights: {key} is not finite: the training diverged{half}")
     folder = Path(folder).absolute()
     if folder.exists() and not (folder / CARD_FILE).is_file():
         if not folder.is_dir() or any(folder.iterdir()):

@@ -42,9 +42,10 @@ class Log:
 
     def progress(self, metrics: dict[str, float], left: float, is_due: bool) -> None:
         """Show how the run stands: a live line on a terminal, else a line each evaluation."""
+        error = metrics["versus_error"]
         versus = (
             f"versus {self.opponents} {metrics['versus_points']:+.2f}"
-            f" ±{metrics['versus_error']:.2f} points a round,"
+            f" ±{f'{error:.2f}' if np.isfinite(error) else '?'} points a round,"
             f" {metrics['versus_made']:.0%} of bids made"
         )
         if np.isnan(metrics["versus_points"]):

@@ -9,15 +9,28 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import torch
 import yaml
 
+from judgement_env.bots.inputs import CRITIC_SIZE, INPUT_SIZE
+from judgement_env.cards import NUM_ACTIONS
+from judgement_env.scoring import shown
 from training.checkpoint import hold, load_checkpoint
-from training.config import FIXED, Kind, RunConfig, load_config, to_dict
+from training.config import (
+    FIXED,
+    FORM,
+    Config,
+    Kind,
+    RunConfig,
+    load_config,
+    made_rules,
+    to_dict,
+)
+from training.rows import new_rows
 
 
 class Interrupt:
@@ -48,8 +61,38 @@ def check_device(device: str) -> None:
         raise ValueError(f"device: {device!r}: {str(error).splitlines()[0]}") from None
 
 
+def check_room(config: Config) -> None:
+    """Raise ValueError where the memory of this machine cannot hold a batch or a network.
+
+    A network is there as weights, their average, two means of the optimiser, its first weights, and
+    gradients of each worker, float32 each.
+    """
+    room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    decisions = config.tables * config.steps * config.workers
+    needs = {"tables, steps, workers": decisions * sum(a.nbytes for a in new_rows(1))}
+    for field, first, last in (
+        ("hidden", INPUT_SIZE, NUM_ACTIONS),
+        ("critic_hidden", CRITIC_SIZE, 1),
+    ):
+        widths = [first, *getattr(config, field), last]
+        weights = sum((a + 1) * b for a, b in zip(widths, widths[1:], strict=False))
+        needs[field] = 4 * weights * (config.workers + 5)
+    for fields, size in needs.items():
+        if size > room:
+            given = ", ".join(f"{f}: {shown(getattr(config, f))}" for f in fields.split(", "))
+            raise ValueError(f"{given} (allowed: what fits the {room / 1e9:.0f} GB of memory here)")
+
+
+def go_on_with(program: str, folder: Path, again: Sequence[str] = ()) -> str:
+    """Return the command that goes on with a run: `again` or, without it, the program's own."""
+    near = os.path.relpath(sys.executable)
+    python = sys.executable if near.startswith(os.pardir) else near
+    words = again or [program, str(folder / "config.yaml")]
+    return shlex.join([python, "-m", *words, "--resume"])
+
+
 def prepare(
-    config: RunConfig, resume: bool, program: str
+    config: RunConfig, resume: bool, program: str, again: Sequence[str] = ()
 ) -> tuple[Path, dict[str, Any] | None, IO[str]]:
     """Make the run's folder; return it, the checkpoint to go on from, if any, and its lock."""
     folder = Path("runs") / config.name
@@ -60,12 +103,14 @@ def prepare(
         other = saved.get("program", "training.train")
         if other != program:
             raise ValueError(f"{folder}: a run of {other}; go on with python -m {other}")
-        before, now = {**saved["config"], "workers": saved["workers"]}, to_dict(config)
+        defaults, now = to_dict(type(config)()), to_dict(config)
+        before = {**defaults, **saved["config"], "workers": saved["workers"]}
         for field in [field for field in FIXED if field in now]:
-            if now[field] != before.get(field):
+            one, other = now[field], before[field]
+            if one != other and not (field == "rules" and made_rules(one) == made_rules(other)):
                 raise ValueError(
-                    f"{field}: {now[field]} given, but {folder} was started with"
-                    f" {before.get(field)}; go on with {folder / 'config.yaml'}"
+                    f"{field}: {shown(one)} given, but {folder} was started with {shown(other)};"
+                    f" go on with {go_on_with(program, folder, again)}"
                 )
     elif path.exists():
         raise ValueError(
@@ -80,12 +125,10 @@ def prepare(
     return folder, saved, lock
 
 
-def say_how_to_go_on(program: str, folder: Path, decisions: int) -> None:
+def say_how_to_go_on(program: str, folder: Path, decisions: int, again: Sequence[str] = ()) -> None:
     """Tell the user of a run that was stopped which command goes on with it."""
-    near = os.path.relpath(sys.executable)
-    python = sys.executable if near.startswith(os.pardir) else near
-    again = shlex.join([python, "-m", program, str(folder / "config.yaml"), "--resume"])
-    hint = f"stopped at {decisions:,} decisions, all saved; go on with:\n  {again}"
+    command = go_on_with(program, folder, again)
+    hint = f"stopped at {decisions:,} decisions, all saved; go on with:\n  {command}"
     print(hint, file=sys.stderr)
 
 
@@ -100,6 +143,17 @@ def history(before: str, command: str) -> str:
     return before if not command or command in before.split("\n") else f"{before}\n{command}"
 
 
+def help_lines(values: Mapping[str, Any]) -> str:
+    """Return options and their values as --help lists them."""
+    return "\n".join(f"  --{name}={value}" for name, value in values.items())
+
+
+def command_of(program: str, arguments: Sequence[str], resume: bool) -> str:
+    """Return a command as a run keeps it, without the folders of this machine."""
+    words = [Path(word).name if Path(word).is_absolute() else word for word in arguments]
+    return shlex.join(["python", "-m", program, *words, *(["--resume"] if resume else [])])
+
+
 def run(
     program: str,
     about: str | None,
@@ -112,24 +166,42 @@ def run(
     `about` is its documentation, `kind` its config, `train` what it does with one.
     """
     if not arguments or {"-h", "--help"} & set(arguments):
-        fields = "\n".join(f"  --{name}={value}" for name, value in to_dict(kind()).items())
-        print(f"{about}\nFields and defaults:\n{fields}")
+        print(f"{about}\nFields and defaults:\n{help_lines(to_dict(kind()))}")
         return 0
     paths = [argument for argument in arguments if not argument.startswith("--")]
     options = [a for a in arguments if a.startswith("--") and a != "--resume"]
     try:
         if len(paths) > 1:
-            raise ValueError(f"one config file at most, not {' and '.join(paths)}")
+            raise ValueError(f"one config file at most, not {' and '.join(paths)}; {FORM}")
         config = load_config(paths[0] if paths else None, options, kind)
-        files = [Path(path).name if Path(path).is_absolute() else path for path in paths]
-        resume = ["--resume"] if "--resume" in arguments else []
-        command = shlex.join(["python", "-m", program, *files, *options, *resume])
-        folder = train(config, bool(resume), command)
+    except (ValueError, OSError) as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 2
+    resume = "--resume" in arguments
+    return carry_out(
+        program, train, config, resume, command_of(program, [*paths, *options], resume)
+    )
+
+
+def carry_out(
+    program: str, train: Callable[[Kind, bool, str], Path], config: Kind, resume: bool, command: str
+) -> int:
+    """Train, and say where or, in a line, what went wrong; return the exit code."""
+    # While the libraries were loading, Ctrl-C had nothing to save.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        folder = train(config, resume, command)
+    except MemoryError as error:
+        print(f"{program}: {error}; fewer tables or steps need less", file=sys.stderr)
+        return 2
     except (ValueError, OSError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"{program}: stopped at once; the last checkpoint stands", file=sys.stderr)
+        is_saved = (Path("runs") / config.name / "checkpoint.pt").is_file()
+        stands = "the last checkpoint stands" if is_saved else "nothing was saved yet"
+        print(f"{program}: stopped at once; {stands}", file=sys.stderr)
         return 130
     print(folder)
     return 0

@@ -33,12 +33,17 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
+import signal
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+# Until the libraries are loaded, Ctrl-C ends the process without a traceback.
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 # Threads of torch that wait by spinning starve the workers (measured: 20 k to 1 k rows a second).
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -62,6 +67,7 @@ from training.objective import make_objective
 from training.program import (
     Interrupt,
     check_device,
+    check_room,
     history,
     prepare,
     run,
@@ -108,19 +114,23 @@ def rehearse(
         learner.step(pool, [(targets, np.arange(8))], 0.0, 0.0)
 
 
-def train(config: Config, resume: bool = False, command: str = "") -> Path:
+def train(
+    config: Config, resume: bool = False, command: str = "", again: Sequence[str] = ()
+) -> Path:
     """Train until the config's limits; return the run's folder, which holds its checkpoint.
 
-    `command` is kept for the card of a model made of the run.
+    `command` is kept for the card of a model made of the run, `again` is the module and the
+    arguments that go on with a run of another program than this.
     """
     check_device(config.device)
     config, rules = resolve(config)
+    check_room(config)
     actor, critic = first_networks(config, resume)
     field: LogitsOf | None = None
     opponent: Bot = HeuristicBot()
     if config.field:
         field, opponent = frozen(config.field, config.device), NeuralBot(config.field)
-    folder, saved, lock = prepare(config, resume, PROGRAM)
+    folder, saved, lock = prepare(config, resume, PROGRAM, again)
     torch.set_num_threads(1)
     packed = pack_rules(rules)
     objective = make_objective(packed, config.relative, config.match_weight)
@@ -251,7 +261,7 @@ def train(config: Config, resume: bool = False, command: str = "") -> Path:
                 saved_at = seconds
         save()
     if interrupt.is_set and done < 1:
-        say_how_to_go_on(PROGRAM, folder, decisions)
+        say_how_to_go_on(PROGRAM, folder, decisions, again)
     elif saved is not None and batches == saved["batches"]:
         say_it_is_over(folder)
     lock.close()
