@@ -135,11 +135,7 @@ def test_where_points_grow_with_the_bid_higher_bids_are_risked(bot: str) -> None
         assert multiplied.mean(cards) > ten_plus.mean(cards)
 
 
-# One deal in ten thousand million is like this one: the network has not learned it yet.
-NOT_YET = pytest.mark.xfail(strict=True, reason="models/universal bids 5 with the ten top trumps")
-
-
-@pytest.mark.parametrize("bot", ["heuristic+", pytest.param("models/universal", marks=NOT_YET)])
+@pytest.mark.parametrize("bot", BOTS)
 def test_a_hand_that_wins_every_trick_bids_the_sweep(bot: str) -> None:
     mine = [f"{rank}H" for rank in "AKQJT98765"]
     others = [[f"{rank}{suit}" for rank in "23456789TJ"] for suit in "CDS"]
