@@ -54,7 +54,7 @@ def compare(
     matches: int = 2000,
     seed: int = 1,
     *,
-    formats: Sequence[str] = FORMATS,
+    formats: str | Sequence[str] = FORMATS,
     only_first: bool = False,
     block: int = BLOCK,
     progress: Progress | None = None,
@@ -65,9 +65,9 @@ def compare(
     bots: specs for `make_bot`, or bots; a spec names its bot in the result, a second one alike
         gets "-2". The same bots and seed give the same result.
     matches: of each format, rounded up so that each deal is played once from every seat.
-    formats: those wanted of "one-versus-field" (a bot alone among the other's), "field-versus-one"
-        (the other alone among its own) and "mixed" (as many seats for each bot as can be, drawn;
-        for three bots, or tables of four, at least).
+    formats: those wanted, a list or with commas: "one-versus-field" (a bot alone among the
+        other's), "field-versus-one" (the other alone among its own), "mixed" (as many seats for
+        each bot as can be, drawn; for three bots, or tables of four, at least).
     only_first: leave out what does not concern the first bot.
     block: tables played side by side. progress: called with the matches played and all to play.
     records: a folder, new or empty, for the record of every match: 000000.json and so on.
@@ -85,6 +85,11 @@ def compare(
         seated = [seat_bot(bot, (seed + k) % MAX_SEED, stack) for k, bot in enumerate(bots)]
         names = unique_names(bots)
         games = list(games_of(len(bots), made_rules, num_deals, seed, wanted, only_first))
+        if not games:
+            raise ValueError(
+                f"formats: {shown(formats)} (allowed with {len(bots)} bots and"
+                f" {made_rules.num_players} players: {ONE}, {FIELD})"
+            )
         count = counter(progress, len(games) * num_deals * made_rules.num_players)
         keep = None if records is None else stack.enter_context(_keeper(records))
         rows: list[Row] = []
@@ -180,8 +185,8 @@ def _keeper(folder: str | os.PathLike[str]) -> Iterator[Callable[[Record], None]
         raise
 
 
-def _checked_formats(formats: Sequence[str]) -> tuple[str, ...]:
-    wanted = (formats,) if isinstance(formats, str) else tuple(formats)
+def _checked_formats(formats: str | Sequence[str]) -> tuple[str, ...]:
+    wanted = tuple(formats.split(",") if isinstance(formats, str) else formats)
     for name in wanted:
         if name not in FORMATS:
             raise ValueError(f"formats: {shown(name)} (allowed: {', '.join(FORMATS)})")

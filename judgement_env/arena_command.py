@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 
 from judgement_env import arena, ladder
-from judgement_env.arena_result import Result
+from judgement_env.arena_result import FORMATS, Result
 from judgement_env.files import check_writable
 from judgement_env.ladder_result import Ladder
 from judgement_env.progress import progress_of
@@ -36,6 +36,9 @@ def add_arena(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seed", type=int, default=1, metavar="N", help="of the deals (default: 1)"
+    )
+    parser.add_argument(
+        "--formats", metavar="NAMES", help=f"those to play (default: {','.join(FORMATS)})"
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -66,8 +69,9 @@ def _check(arguments: argparse.Namespace) -> None:
     for option in ("markdown", "save"):
         if getattr(arguments, option) and not arguments.ladder:
             raise ValueError(f"--{option}: goes with --ladder only")
-    if arguments.ladder and arguments.records:
-        raise ValueError("--records: does not go with --ladder")
+    for option in ("records", "formats"):
+        if getattr(arguments, option) and arguments.ladder:
+            raise ValueError(f"--{option}: does not go with --ladder")
     if arguments.save:
         check_writable("--save", arguments.save)
 
@@ -80,6 +84,7 @@ def _comparison(
         rules=rules,
         matches=arguments.matches,
         seed=arguments.seed,
+        formats=FORMATS if arguments.formats is None else arguments.formats,
         progress=progress,
         records=arguments.records,
     )

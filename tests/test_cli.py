@@ -136,6 +136,11 @@ MISTAKES = {
         "--save: '.' cannot be written: it is a folder",
     ),
     "records of a ladder": (["arena", "--ladder", "--records", "x"], "--records: does not go"),
+    "formats of a ladder": (["arena", "--ladder", "--formats=mixed"], "--formats: does not go"),
+    "no such format": (
+        ["arena", "heuristic", "random", "--formats=two"],
+        "formats: 'two' (allowed: one-versus-field, field-versus-one, mixed)",
+    ),
     "two forms at once": (["arena", "--json", "--markdown"], "not allowed with argument --json"),
     "a negative seed of a bot": (["bot", "random", "--seed=-1"], "seed: -1 (allowed: a whole"),
     "no bot to serve": (["bot", "heuristik"], "did you mean 'heuristic'"),

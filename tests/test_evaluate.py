@@ -62,6 +62,19 @@ def test_an_opponent_named_again_counts_once(capsys: pytest.CaptureFixture[str])
     assert result.matches == 30
 
 
+def test_the_formats_wanted_alone_are_played(capsys: pytest.CaptureFixture[str]) -> None:
+    game = ["heuristic", "heuristic+", "--cards=2", "--matches=8"]
+    assert main([*game, "--json=-"]) == 0
+    every = Result.from_dict(json.loads(capsys.readouterr().out))
+    for names in ("mixed", "one-versus-field,mixed"):
+        assert main([*game, f"--formats={names}", "--json=-"]) == 0
+        some = Result.from_dict(json.loads(capsys.readouterr().out))
+        wanted = names.split(",")
+        assert [(row.format, row.bot, row.points) for row in some.rows] == [
+            (row.format, row.bot, row.points) for row in every.rows if row.format in wanted
+        ]
+
+
 def test_the_heuristic_is_the_usual_opponent_and_options_stand_anywhere(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -133,6 +146,12 @@ def test_a_run_is_measured_by_the_rules_it_was_trained_on(tmp_path: Path, severa
         (["heuristic", "--seed=-1"], "--seed: -1 (allowed: a whole number from 0 to "),
         (["random", "--seed=-1"], "--seed: -1 (allowed: a whole number from 0 to "),
         (["heuristic", "--colour=red"], "--colour=red"),
+        (["heuristic", "--formats=one,mixed"], "formats: 'one' (allowed: one-versus-field, "),
+        (["heuristic", "--formats="], "formats: '' (allowed: one-versus-field, "),
+        (
+            ["heuristic", "--formats=mixed", "--num_players=3"],
+            "formats: 'mixed' (allowed with 2 bo",
+        ),
         (["heuristic", "--json=no/such/folder/x.json"], "--json: 'no/such/folder/x.json'"),
         (["process:/does/not/exist", *FAST], "cannot be started"),
     ],
@@ -165,7 +184,14 @@ def test_help_names_every_option() -> None:
     command = [sys.executable, "-m", "training.evaluate", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     shown = set(re.findall(r"--[a-z_]+", done.stdout))
-    named = {"--matches", "--seed", "--json", "--rules", *(f"--{name}" for name in FIELDS)}
+    named = {
+        "--matches",
+        "--seed",
+        "--formats",
+        "--json",
+        "--rules",
+        *(f"--{name}" for name in FIELDS),
+    }
     assert named - shown == set()
     bots = " ".join(done.stdout.partition("\nbots: ")[2].split())
     assert [bot for bot in SIMPLE if f"{bot}, " not in bots] == []

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from judgement_env import arena
-from judgement_env.arena_result import Result
+from judgement_env.arena_result import FORMATS, Result
 from judgement_env.arguments import whole
 from judgement_env.bots import Bot, BotError, make_bot
 from judgement_env.bots.neural import NeuralBot
@@ -86,6 +86,7 @@ def evaluate(
     matches: int = 2000,
     seed: int = 1,
     progress: arena.Progress | None = None,
+    formats: str | Sequence[str] = FORMATS,
 ) -> Result:
     """Play the candidate against each opponent; see `arena.compare` for what comes of it.
 
@@ -103,6 +104,7 @@ def evaluate(
             made,
             matches=matches,
             seed=seed,
+            formats=formats,
             only_first=True,
             progress=progress,
         )
@@ -145,6 +147,12 @@ def make_parser() -> argparse.ArgumentParser:
         "--seed", type=int, default=1, metavar="N", help="of the deals (default: 1)"
     )
     parser.add_argument(
+        "--formats",
+        metavar="NAMES",
+        default=",".join(FORMATS),
+        help="those to play (default: %(default)s)",
+    )
+    parser.add_argument(
         "--json", metavar="FILE", help="write the result there too; - prints it alone"
     )
     parser.add_argument(
@@ -171,6 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             given.matches,
             given.seed,
             _show_progress if is_live else None,
+            given.formats,
         )
         if is_live:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
