@@ -162,6 +162,19 @@ def test_what_is_measured_when_it_breaks_off_is_kept(
     assert asked[2:] == [asked[1], *asked[3:]]
 
 
+def test_a_row_that_a_full_disk_does_not_take_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Store, "keep", full)
+    assert main(["heuristic", f"--json={tmp_path / 'rows.json'}", *FAST]) == 2
+    shown = capsys.readouterr()
+    assert shown.out.startswith("oh-hell, 4 players, against heuristic: ")
+    assert "No space left on device" in shown.err and shown.err.count("\n") == 1
+
+
 def test_rows_measured_side_by_side_are_the_same(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("one.json", "two.json")]
     for number, file in enumerate(files, 1):

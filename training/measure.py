@@ -245,9 +245,10 @@ def measure(
         store.check_writable()
 
     def keep(task: Task, row: dict[str, Any]) -> None:
-        store.keep(task.key, row)
+        # Said first: figures that a full disk does not take are on the screen at least.
         if report is not None:
             report(line_of(row))
+        store.keep(task.key, row)
 
     if processes == 1:
         for task in missing:
