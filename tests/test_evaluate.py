@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from judgement_env import Rules
+from judgement_env import Rules, make_bot
 from judgement_env.arena_result import Result
 from judgement_env.bots import SIMPLE
 from judgement_env.bots.policy import PolicyNetwork
@@ -107,6 +107,43 @@ def test_figures_that_cannot_be_written_are_printed_all_the_same(
     shown = capsys.readouterr()
     assert "One seat against a field" in shown.out
     assert "No space left on device" in shown.err and shown.err.count("\n") == 1
+
+
+def model_dir(folder: Path) -> Path:
+    """A model's folder without the file of its card's figures: a new network."""
+    from training.export import export
+
+    run_dir(folder / "run", config={"rules": "kachuful"}, decisions=0, seconds=0.0, workers=1)
+    return export(folder / "run", folder / "model", matches=0)
+
+
+def test_what_is_kept_stands_in_the_card_with_its_command(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = model_dir(tmp_path)
+    words = [str(folder), "heuristic", *FAST, "--keep", "--json", "-"]
+    before = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    assert main([*words, "--seed=3"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert main([*words, "--seed=4"]) == 0
+    assert main([*words, "--seed=3"]) == 0
+    card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    kept = card.pop("measured")
+    assert card == {name: value for name, value in before.items() if name != "measured"}
+    # Asked for again a row is there once.
+    assert [row["seed"] for row in kept] == [4, 4, 3, 3]
+    assert [(row["format"], row["points"]) for row in kept[2:]] == [
+        (row["format"], row["points"]) for row in result["rows"]
+    ]
+    command = shlex.split(kept[2]["command"])
+    assert command[:3] == ["python", "-m", "training.evaluate"]
+    assert command[3:] == [str(folder), "heuristic", *FAST, "--seed=3"]
+    assert make_bot(str(folder)).name == "model"
+
+
+def test_figures_are_kept_in_a_card_only(capsys: pytest.CaptureFixture[str]) -> None:
+    said = fails(capsys, ["heuristic", *FAST, "--keep"])
+    assert "--keep: 'heuristic' has no card.json (allowed: a model's folder)" in said
 
 
 def test_a_run_and_its_checkpoint_are_the_same_bot(tmp_path: Path) -> None:

@@ -129,16 +129,19 @@ def test_rows_are_kept_in_order_and_measured_once(
 
 def test_the_row_a_card_has_from_its_export_stays_the_first(tmp_path: Path) -> None:
     first = {"format": "one-versus-field", "bot": "x", "opponents": ["heuristic"], "matches": 7}
-    path = card_at(tmp_path / "model", [first])
+    # What `training.evaluate --keep` left behind may be of any rules: it is no row of these.
+    other = {**first, "opponents": ["random"], "command": "python -m training.evaluate …"}
+    path = card_at(tmp_path / "model", [first, other])
     store = Store(str(path.parent), None)
     assert store.has(("kachuful", 4, "heuristic"))
+    assert not store.has(("kachuful", 4, "random"))
     assert not store.has(("kachuful", 5, "heuristic"))
     store.keep(("kachuful", 5, "heuristic"), {"preset": "kachuful", "opponents": ["heuristic"]})
-    assert rows_of(path)[0] == first and len(rows_of(path)) == 2
+    assert rows_of(path)[:2] == [first, other] and len(rows_of(path)) == 3
     card = json.loads(path.read_text())
     assert card["name"] == "x" and list(card) == ["name", "rules", "measured"]
     store.keep(("kachuful", 4, "heuristic"), {"preset": "kachuful", "num_players": 4} | first)
-    assert rows_of(path)[0]["preset"] == "kachuful" and len(rows_of(path)) == 2
+    assert rows_of(path)[0]["preset"] == "kachuful" and len(rows_of(path)) == 3
 
 
 def test_what_is_measured_when_it_breaks_off_is_kept(

@@ -10,6 +10,8 @@ and matches won with their 95 % intervals. `judgement_env.arena` plays and measu
 from __future__ import annotations
 
 import argparse
+import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +21,9 @@ from judgement_env import arena
 from judgement_env.arena_result import FORMATS, Result
 from judgement_env.arguments import whole
 from judgement_env.bots import Bot, BotError, make_bot
-from judgement_env.bots.neural import NeuralBot
+from judgement_env.bots.neural import CARD_FILE, NeuralBot, read_card
 from judgement_env.bots.policy import PolicyNetwork
+from judgement_env.files import check_writable, whole_file
 from judgement_env.rule_options import add_rule_options, rule_changes
 from judgement_env.rules import PRESETS, Rules, make_rules
 
@@ -110,6 +113,33 @@ def evaluate(
         )
 
 
+# --- the card ---------------------------------------------------------------------------------
+
+
+def check_card(candidate: str) -> None:
+    """Raise ValueError where the candidate has no card, or one that cannot be written."""
+    if not (Path(candidate) / CARD_FILE).is_file():
+        raise ValueError(f"--keep: {candidate!r} has no {CARD_FILE} (allowed: a model's folder)")
+    read_card(Path(candidate))
+    check_writable("--keep", Path(candidate) / CARD_FILE)
+
+
+def keep_rows(candidate: str, result: Result, command: str) -> None:
+    """Put the candidate's rows into its card, with the seed and the command that gives them again.
+
+    Rows that the same command gave before are replaced.
+    """
+    path = Path(candidate) / CARD_FILE
+    card = json.loads(path.read_text(encoding="utf-8"))
+    told = {"seed": result.seed, "command": command}
+    new = [{**row.to_dict(), **told} for row in result.rows if row.bot == candidate]
+    others = [row for row in card.get("measured", []) if row.get("command") != command]
+    card["measured"] = others + new
+    text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
+    with whole_file(path) as file:
+        file.write(text.encode())
+
+
 # --- command line -----------------------------------------------------------------------------
 
 
@@ -156,6 +186,11 @@ def make_parser() -> argparse.ArgumentParser:
         "--json", metavar="FILE", help="write the result there too; - prints it alone"
     )
     parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="put the figures and the command into the model's card as well",
+    )
+    parser.add_argument(
         "--rules",
         metavar="NAME|FILE",
         help=f"{', '.join(PRESETS)}, or a YAML file (default: what it was trained on, or kachuful)",
@@ -166,10 +201,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
-    given = make_parser().parse_intermixed_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    given = make_parser().parse_intermixed_args(words)
     is_live = sys.stderr.isatty()
     try:
         _check_target(given.json)
+        if given.keep:
+            check_card(given.candidate)
         whole("--seed", given.seed, 0, arena.MAX_SEED)
         result = evaluate(
             given.candidate,
@@ -186,6 +224,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(result.to_json() if given.json == "-" else result)
         if given.json not in (None, "-"):
             Path(given.json).write_text(result.to_json() + "\n", encoding="utf-8")
+        if given.keep:
+            keep_rows(given.candidate, result, command_of(words))
     except (ValueError, OSError, BotError) as error:
         print(f"training.evaluate: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
@@ -201,6 +241,18 @@ def _check_target(file: str | None) -> None:
         return
     if Path(file).is_dir() or not Path(file).absolute().parent.is_dir():
         raise ValueError(f"--json: {file!r} (allowed: a file in a folder that exists, or -)")
+
+
+def command_of(words: Sequence[str]) -> str:
+    """The command line that gives the same figures and keeps nothing."""
+    given = iter(words)
+    kept = []
+    for word in given:
+        if word == "--json":
+            next(given)
+        elif word != "--keep" and not word.startswith("--json="):
+            kept.append(word)
+    return shlex.join(["python", "-m", "training.evaluate", *kept])
 
 
 def _show_progress(done: int, total: int) -> None:

@@ -74,6 +74,9 @@ class Task:
 def key_of(row: dict[str, Any], rules: Sequence[dict[str, Any]]) -> tuple[str, int, str]:
     """The key of a row of a card; one without a preset was played by the first of its rules."""
     preset, num_players = row.get("preset"), row.get("num_players")
+    if preset is None and "command" in row:
+        # Of `training.evaluate --keep`, whose rules may be any.
+        return str(row["command"]), 0, str(row["opponents"][0])
     if preset is None and rules:
         preset, num_players = preset_of(rules[0]), rules[0]["num_players"]
     return str(preset), int(num_players or 0), str(row["opponents"][0])
