@@ -81,6 +81,8 @@ def test_a_resolved_config_depends_on_no_rules_file(tmp_path: Path) -> None:
         ({"epochs": None}, "epochs: None is not of type int"),
         ({"minutes": "soon"}, "minutes: 'soon' is not of type float"),
         ({"name": 7}, "name: 7 is not of type str"),
+        ({"advantages": "both"}, "advantages: 'both' is not one of critic, playouts"),
+        ({"teacher": "search"}, r"teacher: 'search' is not one of heuristic, heuristic\+"),
         ({"hidden": "wide"}, "hidden: 'wide' is not a list of whole numbers"),
         ({"hidden": [8.5]}, r"hidden: \[8.5\] is not a list of whole numbers"),
         ({"hidden": None}, "hidden: None is not a list of whole numbers"),

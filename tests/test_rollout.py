@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from judgement_env import Rules
+from judgement_env.bots import make_bot
 from judgement_env.bots.rule_player import heuristic_action
 from judgement_env.cards import BID_OFFSET, NUM_ACTIONS, NUM_CARDS
 from judgement_env.engine import apply_action, begin_match, next_round, table_key, write_mask
 from judgement_env.state import Array, new_tables, pack_rules
+from training.config import TEACHERS
 from training.objective import make_objective
 from training.rollout import Rollout
 from training.rows import Rows, new_rows, sample_actions
@@ -161,8 +163,10 @@ def test_forced_decisions_are_kept_nowhere() -> None:
     assert (rows.is_bid == (rows.action >= NUM_CARDS)).all()
 
 
-def test_while_imitating_every_seat_plays_as_the_rule_bot_does() -> None:
-    rollout = make()
+@pytest.mark.parametrize("teacher", TEACHERS)
+def test_while_imitating_every_seat_plays_as_the_teacher_does(teacher: str) -> None:
+    bot = make_bot(teacher)
+    rollout = Rollout(pack_rules(RULES), TABLES, STEPS, 11, teacher=bot)
     rows = rollout.collect(None, is_imitating=True)
     rules, tables = rollout.rules, new_tables(1)
     for i in range(TABLES):
@@ -172,7 +176,7 @@ def test_while_imitating_every_seat_plays_as_the_rule_bot_does() -> None:
         mask = np.empty(NUM_ACTIONS, np.int8)
         step = 0
         while step < STEPS and t.match == 0:
-            action = heuristic_action(r, t)
+            action = int(bot.act_rows(rules, tables, np.zeros(1, np.int64))[0])
             if write_mask(r, t, mask) > 1:
                 row = step * TABLES + i
                 kept = int(rows.action[row])

@@ -32,6 +32,7 @@ MAX_WORKERS = 1000
 MAX_COUNT = 10**15
 
 ADVANTAGES = ("critic", "playouts")
+TEACHERS = ("heuristic", "heuristic+")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,8 +82,10 @@ class Config(RunConfig):
     match_weight: float = 0.0
     # Each batch's weights enter the average that is evaluated and exported with 1 - this.
     averaging: float = 0.9
-    # Decisions of the rule bot to imitate first; the policy starts from them, not from nothing.
+    # Decisions of a rule bot to imitate first; the policy starts from them, not from nothing.
     imitation: int = 0
+    # The rule bot that is imitated: "heuristic" or "heuristic+".
+    teacher: str = "heuristic"
     # Share of tables at which all seats but one are the rule bot.
     rule_bot_tables: float = 0.0
     # Share of the rounds dealt so that one seat gets a hand seldom seen; it alone learns from them,
@@ -165,9 +168,10 @@ def _checked(config: Kind) -> Kind:
             raise ValueError(f"{field}: {getattr(config, field)} is not a list of widths from 1")
     if not config.decisions and not config.minutes:
         raise ValueError("decisions: 0 with minutes 0 would never end; set one of them")
-    advantages = getattr(config, "advantages", ADVANTAGES[0])
-    if advantages not in ADVANTAGES:
-        raise ValueError(f"advantages: {advantages!r} is not one of {', '.join(ADVANTAGES)}")
+    for field, choices in (("advantages", ADVANTAGES), ("teacher", TEACHERS)):
+        chosen = getattr(config, field, choices[0])
+        if chosen not in choices:
+            raise ValueError(f"{field}: {shown(chosen)} is not one of {', '.join(choices)}")
     if not config.name or "/" in config.name or config.name.startswith("."):
         raise ValueError(f"name: {config.name!r} is not the name of a folder")
     return config

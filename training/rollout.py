@@ -15,8 +15,10 @@ import numpy as np
 import torch
 
 from judgement_env._jit import njit
+from judgement_env.bots import Bot
 from judgement_env.bots.inputs import add_oracle_inputs, canonical_action
 from judgement_env.bots.rule_player import heuristic_action
+from judgement_env.bots.simple import HeuristicBot
 from judgement_env.cards import BID_OFFSET, NONE, NUM_ACTIONS
 from judgement_env.engine import (
     apply_action,
@@ -161,11 +163,10 @@ def observe_tables(
 
 
 @njit
-def imitate_rule_bot(rules: Array, tables: Array, rows: Rows, start: int) -> None:
-    """Write the rule bot's action as the action of row ``start + i``."""
-    for i in range(tables.shape[0]):
-        t = tables[i]
-        action = heuristic_action(rules[t.rules], t)
+def write_examples(actions: Array, rows: Rows, start: int) -> None:
+    """Write a teacher's action at table `i` as the action of row ``start + i``."""
+    for i in range(actions.shape[0]):
+        action = int(actions[i])
         rows.action[start + i] = canonical_action(action, rows.places[start + i])
         rows.log_chance[start + i] = 0
 
@@ -254,6 +255,7 @@ class Rollout:
         plays_out: bool = False,
         field: LogitsOf | None = None,
         rare_deals: float = 0.0,
+        teacher: Bot | None = None,
     ) -> None:
         """Seat the tables.
 
@@ -261,12 +263,14 @@ class Rollout:
         in points), `rule_bot_tables` is the share of tables at which the rule bot plays all seats
         but one, `plays_out` asks for the worth of the actions not taken, too (`self.playouts`),
         `field` plays all seats but one of the tables without rule bots and learns nothing,
-        `rare_deals` is the share of rounds with a rare hand, whose seat alone learns of the round.
+        `rare_deals` is the share of rounds with a rare hand, whose seat alone learns of the round,
+        `teacher` is who is imitated (None: the rule bot).
         """
         self.rules = rules
         self.num_steps = num_steps
         self.objective = make_objective(rules) if objective is None else objective
         self.field = field
+        self.teacher = HeuristicBot() if teacher is None else teacher
         num_rule_bot = round(rule_bot_tables * num_tables)
         self.seating = Seating(num_rule_bot, field is not None, rare_deals)
         self.tables = new_tables(num_tables)
@@ -289,7 +293,7 @@ class Rollout:
     def collect(self, logits_of: Any, is_imitating: bool = False) -> Rows:
         """Play T decisions at every table; ``logits_of(rows, which)`` gives (N, 79) float32.
 
-        With `is_imitating` the rule bot decides instead, as an example to learn from.
+        With `is_imitating` the teacher decides instead, as an example to learn from.
 
         Rounds in progress at the start are played on, but what was decided in them before belongs
         to the batch before; their trajectories start here.
@@ -313,7 +317,8 @@ class Rollout:
         for start in range(0, num_tables * self.num_steps, num_tables):
             observe_tables(*common, start, *playing)
             if is_imitating:
-                imitate_rule_bot(self.rules, self.tables, self.rows, start)
+                actions = self.teacher.act_rows(*tables, np.arange(num_tables))
+                write_examples(actions, self.rows, start)
             else:
                 logits = timed(self.rows, np.arange(start, start + num_tables))
                 if self.playouts is not None:

@@ -10,7 +10,7 @@ decisions_per_second of this batch, collecting and learning together
 share_engine         share of the batch's time in playing, dealing and encoding
 share_inference      … in the policy while collecting
 share_learning       … in the critic, the advantages and the gradient steps
-loss_policy          clipped surrogate loss; cross-entropy while the rule bot is imitated
+loss_policy          clipped surrogate loss; cross-entropy while the teacher is imitated
 loss_value           half the mean squared error of the critic; `training.objective` makes rewards
 entropy              mean entropy of the policy as a share of the entropy of a uniform legal choice
 divergence           estimated KL divergence of the policy from the one that collected the batch
@@ -52,7 +52,7 @@ import numpy as np
 import torch
 
 from judgement_env.arena import one_versus_field
-from judgement_env.bots import Bot
+from judgement_env.bots import Bot, make_bot
 from judgement_env.bots.neural import NeuralBot
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.bots.simple import HeuristicBot
@@ -106,8 +106,13 @@ def rehearse(
     """Collect and learn a little with copies of the networks."""
     config = dataclasses.replace(config, workers=1)
     plays_out = config.advantages == "playouts"
-    rollout = Rollout(pack_rules(rules), 1, 32, 0, plays_out=plays_out, field=field)
+    teacher = make_bot(config.teacher)
+    rollout = Rollout(
+        pack_rules(rules), 1, 32, 0, plays_out=plays_out, field=field, teacher=teacher
+    )
     learner = make_learner(copy.deepcopy(actor), copy.deepcopy(critic), config)
+    if config.imitation:
+        rollout.collect(None, is_imitating=True)
     rollout.collect(learner.logits_of)
     targets = make_targets(learner.values_of, rollout, config)
     with ThreadPoolExecutor(1) as pool:
@@ -145,6 +150,7 @@ def train(
             plays_out=config.advantages == "playouts",
             field=field,
             rare_deals=config.rare_deals,
+            teacher=make_bot(config.teacher),
         )
         for worker in range(config.workers)
     ]
