@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from parts import with_parts
+from parts import SHIPPED, with_parts
 
 from judgement_env.blunders import Position, answer_text, ask, chance_share, positions
-from judgement_env.bots import make_bot, shipped_models
+from judgement_env.bots import make_bot
 from judgement_env.cards import NO_TRUMP, NONE, SUITS, action_text
 
 PAGE = Path(__file__).parent / "blunders.md"
@@ -49,7 +49,7 @@ def position_table() -> str:
 
 def figure_table() -> str:
     """How many answers of each bot that comes with the package are right, and which are not."""
-    specs = ["heuristic", "heuristic+", *(f"models/{name}" for name in shipped_models())]
+    specs = ["heuristic", "heuristic+", *SHIPPED]
     report = ask({spec: make_bot(spec) for spec in specs})
     number = len(report.positions)
     lines = [

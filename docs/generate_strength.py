@@ -11,10 +11,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from parts import with_parts
+from parts import SHIPPED, with_parts
 
 from judgement_env.arena_result import Estimate, with_half
-from judgement_env.bots import shipped_models
 from judgement_env.ladder_result import marked_down
 from judgement_env.rules import PRESETS
 
@@ -26,8 +25,8 @@ HEAD = ["preset, players", "points", "over them", "in SD", "bids made", "matches
 def measured() -> dict[str, list[dict[str, Any]]]:
     """The rows of each bot, models first."""
     rows = {
-        f"models/{name}": json.loads((folder / "card.json").read_text("utf-8"))["measured"]
-        for name, folder in shipped_models().items()
+        bot: json.loads((PAGE.parent.parent / bot / "card.json").read_text("utf-8"))["measured"]
+        for bot in SHIPPED
     }
     if FIGURES.is_file():
         for bot, kept in json.loads(FIGURES.read_text("utf-8")).items():

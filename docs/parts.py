@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+# The models that come with the project; whoever trains others has them in models/, too.
+SHIPPED = ("models/kachuful", "models/universal")
+
 
 def with_parts(page: str, parts: Mapping[str, str], name: str) -> str:
     """Return a page with each of its parts written anew; `name` is the page's, for errors.
