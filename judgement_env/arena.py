@@ -81,15 +81,15 @@ def compare(
     num_deals = -(-whole("matches", matches, 1, MAX_MATCHES) // made_rules.num_players)
     if isinstance(bots, str) or len(bots) < 2:
         raise ValueError(f"bots: {shown(bots)} (allowed: a list of two bots or more)")
+    games = list(games_of(len(bots), made_rules, num_deals, seed, wanted, only_first))
+    if not games:
+        raise ValueError(
+            f"formats: {shown(formats)} (allowed with {len(bots)} bots and"
+            f" {made_rules.num_players} players: {ONE}, {FIELD})"
+        )
     with ExitStack() as stack:
         seated = [seat_bot(bot, (seed + k) % MAX_SEED, stack) for k, bot in enumerate(bots)]
         names = unique_names(bots)
-        games = list(games_of(len(bots), made_rules, num_deals, seed, wanted, only_first))
-        if not games:
-            raise ValueError(
-                f"formats: {shown(formats)} (allowed with {len(bots)} bots and"
-                f" {made_rules.num_players} players: {ONE}, {FIELD})"
-            )
         count = counter(progress, len(games) * num_deals * made_rules.num_players)
         keep = None if records is None else stack.enter_context(_keeper(records))
         rows: list[Row] = []

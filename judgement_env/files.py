@@ -10,12 +10,13 @@ what stood there before stays as it was. Who works long for a file asks `check_w
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 
 @contextlib.contextmanager
@@ -71,6 +72,12 @@ def swap(part: Path, folder: Path) -> None:
             os.replace(old, folder)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def write_json(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+    """Write `content` as JSON to read, all of it or nothing; OSError as `whole_file`."""
+    with whole_file(path) as file:
+        file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def check_writable(name: str, path: str | os.PathLike[str]) -> None:

@@ -137,7 +137,7 @@ def test_what_is_kept_stands_in_the_card_with_its_command(
     ]
     command = shlex.split(kept[2]["command"])
     assert command[:3] == ["python", "-m", "training.evaluate"]
-    assert command[3:] == [str(folder), "heuristic", *FAST, "--seed=3"]
+    assert command[3:] == ["model", "heuristic", *FAST, "--seed=3"]
     assert make_bot(str(folder)).name == "model"
 
 

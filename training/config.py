@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import math
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -298,3 +299,9 @@ def resolve(config: Config) -> tuple[Config, list[Rules]]:
     rules = plain if isinstance(config.rules, list) else plain[0]
     workers = config.workers or len(os.sched_getaffinity(0))
     return dataclasses.replace(config, rules=rules, workers=workers), made
+
+
+def command_of(program: str, arguments: Sequence[str], resume: bool = False) -> str:
+    """Return a command as runs and cards keep it, without the folders of this machine."""
+    words = [Path(word).name if Path(word).is_absolute() else word for word in arguments]
+    return shlex.join(["python", "-m", program, *words, *(["--resume"] if resume else [])])

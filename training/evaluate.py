@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,9 +22,10 @@ from judgement_env.arguments import whole
 from judgement_env.bots import Bot, BotError, make_bot
 from judgement_env.bots.neural import CARD_FILE, NeuralBot, read_card
 from judgement_env.bots.policy import PolicyNetwork
-from judgement_env.files import check_writable, whole_file
+from judgement_env.files import check_writable, write_json
 from judgement_env.rule_options import add_rule_options, rule_changes
 from judgement_env.rules import PRESETS, Rules, make_rules
+from training.config import command_of
 
 CHECKPOINT = "checkpoint.pt"
 DEFAULT_OPPONENT = "heuristic"
@@ -135,9 +135,7 @@ def keep_rows(candidate: str, result: Result, command: str) -> None:
     new = [{**row.to_dict(), **told} for row in result.rows if row.bot == candidate]
     others = [row for row in card.get("measured", []) if row.get("command") != command]
     card["measured"] = others + new
-    text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
-    with whole_file(path) as file:
-        file.write(text.encode())
+    write_json(path, card)
 
 
 # --- command line -----------------------------------------------------------------------------
@@ -225,7 +223,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.json not in (None, "-"):
             Path(given.json).write_text(result.to_json() + "\n", encoding="utf-8")
         if given.keep:
-            keep_rows(given.candidate, result, command_of(words))
+            command = command_of("training.evaluate", words_kept(words))
+            keep_rows(given.candidate, result, command)
     except (ValueError, OSError, BotError) as error:
         print(f"training.evaluate: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
@@ -243,8 +242,8 @@ def _check_target(file: str | None) -> None:
         raise ValueError(f"--json: {file!r} (allowed: a file in a folder that exists, or -)")
 
 
-def command_of(words: Sequence[str]) -> str:
-    """The command line that gives the same figures and keeps nothing."""
+def words_kept(words: Sequence[str]) -> list[str]:
+    """The arguments that give the same figures, without those that keep them somewhere."""
     given = iter(words)
     kept = []
     for word in given:
@@ -252,7 +251,7 @@ def command_of(words: Sequence[str]) -> str:
             next(given)
         elif word != "--keep" and not word.startswith("--json="):
             kept.append(word)
-    return shlex.join(["python", "-m", "training.evaluate", *kept])
+    return kept
 
 
 def _show_progress(done: int, total: int) -> None:

@@ -10,7 +10,6 @@ whole or not at all. The ONNX graph is one file: inputs ``observation`` (B, SIZE
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import sys
@@ -42,7 +41,7 @@ from judgement_env.bots.neural import CARD_FILE, CARD_FORMAT, ONNX_FILE, WEIGHTS
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.bots.simple import HeuristicBot
 from judgement_env.cards import NUM_ACTIONS, NUM_CARDS
-from judgement_env.files import whole_folder
+from judgement_env.files import whole_folder, write_json
 from judgement_env.observation import AT_GONE, AT_HAND, AT_TRUMP, SCALE, SIZE, SLICES, layout_hash
 from judgement_env.rules import Rules, make_rules
 from judgement_env.state import MAX_SEATS, Array
@@ -396,8 +395,7 @@ def write_model(
 
 def write_card(folder: Path, card: dict[str, Any]) -> None:
     """Write the card of a model folder."""
-    text = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
-    (folder / CARD_FILE).write_text(text, encoding="utf-8")
+    write_json(folder / CARD_FILE, card)
 
 
 def main(arguments: list[str]) -> int:

@@ -30,7 +30,7 @@ from judgement_env.arena_result import ONE
 from judgement_env.arguments import whole
 from judgement_env.bots import BotError, make_bot
 from judgement_env.cli import split_bots
-from judgement_env.files import check_writable, reason_of, whole_file
+from judgement_env.files import check_writable, reason_of, write_json
 from judgement_env.ladder import Game, decisions_to_time, time_alone
 from judgement_env.rules import PRESETS, Rules, make_rules
 from judgement_env.scoring import nearest
@@ -221,9 +221,7 @@ class Store:
                 break
         else:
             self.rows.append(row)
-        text = json.dumps(self.content, indent=2, ensure_ascii=False) + "\n"
-        with whole_file(self.path) as file:
-            file.write(text.encode())
+        write_json(self.path, self.content)
 
 
 def _check_place(place: dict[str, Any]) -> None:

@@ -26,6 +26,7 @@ from training.config import (
     Config,
     Kind,
     RunConfig,
+    command_of,
     load_config,
     made_rules,
     to_dict,
@@ -146,12 +147,6 @@ def history(before: str, command: str) -> str:
 def help_lines(values: Mapping[str, Any]) -> str:
     """Return options and their values as --help lists them."""
     return "\n".join(f"  --{name}={value}" for name, value in values.items())
-
-
-def command_of(program: str, arguments: Sequence[str], resume: bool) -> str:
-    """Return a command as a run keeps it, without the folders of this machine."""
-    words = [Path(word).name if Path(word).is_absolute() else word for word in arguments]
-    return shlex.join(["python", "-m", program, *words, *(["--resume"] if resume else [])])
 
 
 def run(
