@@ -16,6 +16,7 @@ import yaml
 from judgement_env import Rules
 from tests.runs import copied, finished_run
 from tests.test_train import TINY, error_of, started
+from training import program
 from training import train as train_module
 from training.checkpoint import load_checkpoint, save_checkpoint
 from training.train import main, train
@@ -108,6 +109,20 @@ def test_what_there_is_no_memory_for_is_one_line(
     monkeypatch.setattr(train_module, "rehearse", fill)
     error = error_of(["--tables=2", "--workers=1"], capsys)
     assert "Unable to allocate 435 GiB; fewer tables or steps need less" in error
+
+
+def test_a_container_has_less_room_than_its_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = program.room()
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(program, "LIMITS", (str(tmp_path / "none"), str(limit)))
+    cases = (("max\n", machine), (f"{machine * 9}\n", machine), ("2000000\n", 2_000_000))
+    for content, room in cases:
+        limit.write_text(content, encoding="ascii")
+        assert program.room() == room
+    error = error_of(["--tables=9", "--workers=1"], capsys)
+    assert "tables: 9, steps: 128, workers: 1 (allowed: what fits the 0 GB of memory" in error
 
 
 def test_the_largest_seed_trains() -> None:

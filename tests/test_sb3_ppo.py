@@ -26,7 +26,7 @@ from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.bots.simple import RandomBot
 from judgement_env.integrations.sb3 import JudgementVecEnv, Sb3Bot, policy_weights
 from tests.runs import StopAfter, copied, finished_run, metrics_of
-from training import sb3_ppo
+from training import program, sb3_ppo
 from training.checkpoint import load_checkpoint
 from training.config import Config
 from training.evaluate import load_candidate
@@ -138,7 +138,8 @@ def test_misuse_is_one_line(capsys: pytest.CaptureFixture[str], finished: Path) 
         (["--rules=[kachuful, oh-hell]"], "rules: .* one set of rules"),
         (["--minibatch=4096", "--tables=8"], "minibatch: 4096 of batches of 256"),
         (["--device=abacus"], "device: 'abacus': Expected one of cpu"),
-        (["--hidden=99999999999"], "hidden: \\(99999999999,\\), .*no such networks can be made"),
+        (["--hidden=99999999999"], "hidden: \\[99999999999\\] \\(allowed: what fits"),
+        (["--tables=99999999"], "tables: 99999999, steps: 32 \\(allowed: what fits"),
         (["--hidden=[]"], "hidden: \\(\\) is not a list of widths"),
         (["--name=tiny"], "runs/tiny: holds a run already"),
         (["--name=tiny", "--resume"], "was started with"),
@@ -149,6 +150,15 @@ def test_misuse_is_one_line(capsys: pytest.CaptureFixture[str], finished: Path) 
         assert re.search(message, error), error
     assert main(["--help"]) == 0
     assert "--past_share=0.5" in capsys.readouterr().out
+
+
+def test_networks_the_library_cannot_make_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(program, "room", lambda: 1 << 60)
+    assert main(["--hidden=99999999999"]) == 2
+    error = capsys.readouterr().err
+    assert "no such networks can be made" in error and error.count("\n") == 1
 
 
 @pytest.mark.parametrize("library", ["sb3_contrib", "tensorboard"])

@@ -16,14 +16,13 @@ from typing import IO, Any
 import torch
 import yaml
 
-from judgement_env.bots.inputs import CRITIC_SIZE, INPUT_SIZE
+from judgement_env.bots.inputs import INPUT_SIZE
 from judgement_env.cards import NUM_ACTIONS
 from judgement_env.scoring import shown
 from training.checkpoint import hold, load_checkpoint
 from training.config import (
     FIXED,
     FORM,
-    Config,
     Kind,
     RunConfig,
     command_of,
@@ -31,7 +30,9 @@ from training.config import (
     made_rules,
     to_dict,
 )
-from training.rows import new_rows
+
+# Where Linux says what share of the memory a container has: control groups of version 2 and 1.
+LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 class Interrupt:
@@ -62,26 +63,40 @@ def check_device(device: str) -> None:
         raise ValueError(f"device: {device!r}: {str(error).splitlines()[0]}") from None
 
 
-def check_room(config: Config) -> None:
+def room() -> int:
+    """Return how much memory there is, bytes: the machine's, or a container's share of it."""
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in LIMITS:
+        try:
+            size = min(size, int(Path(path).read_text(encoding="ascii")))
+        except (OSError, ValueError):  # no such file; "max", which is no limit
+            continue
+    return size
+
+
+def check_room(config: RunConfig, row: int, critic_inputs: int) -> None:
     """Raise ValueError where the memory of this machine cannot hold a batch or a network.
 
-    A network is there as weights, their average, two means of the optimiser, its first weights, and
-    gradients of each worker, float32 each.
+    `row` is the size of a decision in the batch, bytes. A network is there as weights, their
+    average, two means of the optimiser, its first weights, and gradients of each worker, float32
+    each.
     """
-    room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    decisions = config.tables * config.steps * config.workers
-    needs = {"tables, steps, workers": decisions * sum(a.nbytes for a in new_rows(1))}
+    allowed, workers = room(), getattr(config, "workers", 1)
+    needs = {"tables, steps": config.tables * config.steps * workers * row}
+    if hasattr(config, "workers"):
+        needs["tables, steps, workers"] = needs.pop("tables, steps")
     for field, first, last in (
         ("hidden", INPUT_SIZE, NUM_ACTIONS),
-        ("critic_hidden", CRITIC_SIZE, 1),
+        ("critic_hidden", critic_inputs, 1),
     ):
         widths = [first, *getattr(config, field), last]
         weights = sum((a + 1) * b for a, b in zip(widths, widths[1:], strict=False))
-        needs[field] = 4 * weights * (config.workers + 5)
+        needs[field] = 4 * weights * (workers + 5)
     for fields, size in needs.items():
-        if size > room:
+        if size > allowed:
             given = ", ".join(f"{f}: {shown(getattr(config, f))}" for f in fields.split(", "))
-            raise ValueError(f"{given} (allowed: what fits the {room / 1e9:.0f} GB of memory here)")
+            fits = f"what fits the {allowed / 1e9:.0f} GB of memory here"
+            raise ValueError(f"{given} (allowed: {fits})")
 
 
 def go_on_with(program: str, folder: Path, again: Sequence[str] = ()) -> str:

@@ -12,6 +12,7 @@ and versus_made as in `training.train`, and what the library calls train/….
 from __future__ import annotations
 
 import dataclasses
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -19,17 +20,24 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+# Until the libraries are loaded, Ctrl-C ends the process without a traceback.
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 from judgement_env.arena import one_versus_field
 from judgement_env.bots import Bot, make_bot
+from judgement_env.bots.inputs import INPUT_SIZE
 from judgement_env.bots.neural import NeuralBot
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.bots.simple import HeuristicBot
+from judgement_env.cards import NUM_ACTIONS
 from judgement_env.rules import Rules, make_rules
 from judgement_env.state import Array
 from training.config import RunConfig, plain_rules, to_dict
 from training.program import (
     Interrupt,
     check_device,
+    check_room,
     history,
     prepare,
     run,
@@ -184,6 +192,8 @@ def train(config: Sb3Config, resume: bool = False, command: str = "") -> Path:
     config = dataclasses.replace(config, rules=plain)
     torch.set_num_threads(1)
     check_device(config.device)
+    # A row is inputs, legal actions, and seven numbers of the library's own, float32 each.
+    check_room(config, 4 * (INPUT_SIZE + NUM_ACTIONS + 7), INPUT_SIZE)
     bots = opponents_of(config)
     env = make_env(config, rules, bots, config.tables)
     folder, saved, lock = prepare(config, resume, PROGRAM)

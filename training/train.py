@@ -53,6 +53,7 @@ import torch
 
 from judgement_env.arena import one_versus_field
 from judgement_env.bots import Bot, make_bot
+from judgement_env.bots.inputs import CRITIC_SIZE
 from judgement_env.bots.neural import NeuralBot
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.bots.simple import HeuristicBot
@@ -75,7 +76,7 @@ from training.program import (
     say_it_is_over,
 )
 from training.rollout import Rollout
-from training.rows import LogitsOf, Rows
+from training.rows import LogitsOf, Rows, new_rows
 from training.targets import make_targets
 from training.update import check_finite, update
 
@@ -129,7 +130,7 @@ def train(
     """
     check_device(config.device)
     config, rules = resolve(config)
-    check_room(config)
+    check_room(config, sum(array.nbytes for array in new_rows(1)), CRITIC_SIZE)
     actor, critic = first_networks(config, resume)
     field: LogitsOf | None = None
     opponent: Bot = HeuristicBot()
