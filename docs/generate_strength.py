@@ -16,6 +16,7 @@ from parts import SHIPPED, with_parts
 from judgement_env.arena_result import Estimate, with_half
 from judgement_env.ladder_result import marked_down
 from judgement_env.rules import PRESETS
+from training.card import CARD, key_of
 
 PAGE = Path(__file__).parent / "strength.md"
 FIGURES = Path(__file__).parent / "strength.json"
@@ -24,14 +25,20 @@ HEAD = ["preset, players", "points", "over them", "in SD", "bids made", "matches
 
 def measured() -> dict[str, list[dict[str, Any]]]:
     """The rows of each bot, models first."""
-    rows = {
-        bot: json.loads((PAGE.parent.parent / bot / "card.json").read_text("utf-8"))["measured"]
-        for bot in SHIPPED
-    }
+    rows = {}
+    for bot in SHIPPED:
+        card = json.loads((PAGE.parent.parent / bot / CARD).read_text("utf-8"))
+        rows[bot] = [with_game(row, card["rules"]) for row in card["measured"]]
     if FIGURES.is_file():
         for bot, kept in json.loads(FIGURES.read_text("utf-8")).items():
             rows[bot] = kept["measured"]
     return rows
+
+
+def with_game(row: dict[str, Any], rules: list[dict[str, Any]]) -> dict[str, Any]:
+    """The row; that of the export, which was played by the card's first rules, with their name."""
+    preset, num_players, _ = key_of(row, rules)
+    return row if "command" in row else {"preset": preset, "num_players": num_players, **row}
 
 
 def estimate(row: dict[str, Any], name: str) -> Estimate:
@@ -64,8 +71,7 @@ def table_of(bot: str, rows: list[dict[str, Any]]) -> str:
         mine.sort(key=lambda row: (order.index(row["preset"]), row["num_players"]))
         lines = marked_down([HEAD, *map(cells, mine)])
         parts.append(f"### `{bot}` alone among `{opponent}`\n\n" + "\n".join(lines))
-    if named:
-        times = sorted(row["milliseconds"] for row in named)
+    if times := sorted(row["milliseconds"] for row in named if "milliseconds" in row):
         middle = times[len(times) // 2]
         parts.append(
             f"One decision of `{bot}`, asked alone: {middle:.3g} ms in the median of these games,"

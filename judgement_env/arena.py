@@ -186,7 +186,8 @@ def _keeper(folder: str | os.PathLike[str]) -> Iterator[Callable[[Record], None]
 
 
 def _checked_formats(formats: str | Sequence[str]) -> tuple[str, ...]:
-    wanted = tuple(formats.split(",") if isinstance(formats, str) else formats)
+    names = formats.split(",") if isinstance(formats, str) else formats
+    wanted = tuple(name.strip() if isinstance(name, str) else name for name in names)
     for name in wanted:
         if name not in FORMATS:
             raise ValueError(f"formats: {shown(name)} (allowed: {', '.join(FORMATS)})")

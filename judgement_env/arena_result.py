@@ -303,7 +303,9 @@ def headline(result: Result) -> str:
 
 
 def number_text(value: float, form: str) -> str:
-    """A number in a form such as "+.2f", zero without a minus."""
+    """A number in a form such as "+.2f", zero without a minus, "-" for none."""
+    if math.isnan(value):
+        return "-"
     text = f"{value:{form}}"
     # A difference of nothing has no sign of its own.
     return text if float(text) else f"{0.0:{form}}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
@@ -53,9 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The interpreter flushes stdout once more when it ends; let that go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+        return nobody_reads_on()
     except KeyboardInterrupt as stop:
         print(f"judgement {given[0]}: interrupted{_notes(stop)}", file=sys.stderr)
         return INTERRUPTED
@@ -65,6 +64,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         text = " ".join(f"{error}{_notes(error)}".split())
         print(f"judgement {given[0]}: {text}", file=sys.stderr)
         return USAGE_ERROR
+
+
+def hear_ctrl_c() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt again, where a program let it end itself while loading."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def nobody_reads_on() -> int:
+    """Let what is still printed go nowhere, also when the interpreter ends; return the status."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
 
 
 def _is_expected(error: Exception) -> bool:

@@ -18,6 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+try:
+    import fcntl
+except ImportError:
+    # Not on Windows, where nobody is held back.
+    fcntl = None  # type: ignore[assignment]
+
 
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str], *, is_lasting: bool = False) -> Iterator[IO[bytes]]:
@@ -26,7 +32,8 @@ def whole_file(path: str | os.PathLike[str], *, is_lasting: bool = False) -> Ite
     is_lasting: wait until the disk has it, so that a power cut leaves this file or the one before.
     Raises OSError where it cannot be made or take its name.
     """
-    target = Path(path)
+    # A link stays one: what it points to is written.
+    target = Path(os.path.realpath(path))
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with open(handle, "wb") as file:
@@ -36,9 +43,12 @@ def whole_file(path: str | os.PathLike[str], *, is_lasting: bool = False) -> Ite
                 os.fsync(file.fileno())
         os.chmod(name, _usual_mode(0o666))
         os.replace(name, target)
-    except BaseException:
+    except BaseException as fault:
         with contextlib.suppress(OSError):
             os.unlink(name)
+        if isinstance(fault, OSError) and fault.filename == name:
+            # The name of a file that is there no longer tells nobody anything.
+            raise OSError(fault.errno, fault.strerror, os.fspath(path)) from None
         raise
 
 
@@ -78,6 +88,30 @@ def write_json(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     """Write `content` as JSON to read, all of it or nothing; OSError as `whole_file`."""
     with whole_file(path) as file:
         file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def lock(handle: int, *, is_waiting: bool) -> None:
+    """Hold an open file or folder for this process until it closes it.
+
+    is_waiting: wait where another holds it; without it that raises BlockingIOError. Where the
+    system has no such locks, nothing is held.
+    """
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if is_waiting else fcntl.LOCK_NB))
+
+
+@contextlib.contextmanager
+def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep others that enter such a block for this folder waiting until the end of this one."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        lock(handle, is_waiting=True)
+        yield
+    finally:
+        os.close(handle)
 
 
 def check_writable(name: str, path: str | os.PathLike[str]) -> None:

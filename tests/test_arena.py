@@ -192,6 +192,14 @@ def test_bots_asked_by_views_are_told_of_each_match_once_and_not_of_its_seed() -
         assert all(record["winners"] for record in bot.records)
 
 
+def test_a_bot_that_sat_nowhere_has_no_figures() -> None:
+    bots = ["heuristic", "heuristic+", "random", PlaceBot("lowest")]
+    result = arena.compare(bots, Rules(num_players=3, cards=[1]), matches=1, formats="mixed")
+    lines = [line for line in str(result).splitlines() if " 3 others " in line]
+    assert sum(line.split()[-5:] == ["-"] * 5 for line in lines) == 1, result
+    assert "nan" not in str(result)
+
+
 def test_one_versus_field_is_the_row_that_compare_gives() -> None:
     row = arena.one_versus_field(PlaceBot("other"), make_bot("heuristic"), SMALL, 20, seed=4)
     result = arena.compare([PlaceBot("other"), "heuristic"], SMALL, matches=20, seed=4)

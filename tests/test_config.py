@@ -83,6 +83,7 @@ def test_a_resolved_config_depends_on_no_rules_file(tmp_path: Path) -> None:
         ({"name": 7}, "name: 7 is not of type str"),
         ({"advantages": "both"}, "advantages: 'both' is not one of critic, playouts"),
         ({"teacher": "search"}, r"teacher: 'search' is not one of heuristic, heuristic\+"),
+        ({"teacher": None}, r"teacher: None is not one of heuristic, heuristic\+"),
         ({"hidden": "wide"}, "hidden: 'wide' is not a list of whole numbers"),
         ({"hidden": [8.5]}, r"hidden: \[8.5\] is not a list of whole numbers"),
         ({"hidden": None}, "hidden: None is not a list of whole numbers"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -11,12 +12,14 @@ from typing import Any
 import pytest
 
 from judgement_env import Rules, make_bot
-from judgement_env.arena_result import Result
+from judgement_env.arena_result import FORMATS, Result
 from judgement_env.bots import SIMPLE
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.rule_options import rule_changes
 from judgement_env.rules import FIELDS, make_rules
 from training.evaluate import evaluate, load_candidate, main, make_parser
+
+ROOT = Path(__file__).resolve().parent.parent
 
 FAST = ["--num_players=3", "--cards=3,2", "--matches=30"]
 
@@ -66,10 +69,10 @@ def test_the_formats_wanted_alone_are_played(capsys: pytest.CaptureFixture[str])
     game = ["heuristic", "heuristic+", "--cards=2", "--matches=8"]
     assert main([*game, "--json=-"]) == 0
     every = Result.from_dict(json.loads(capsys.readouterr().out))
-    for names in ("mixed", "one-versus-field,mixed"):
+    for names in ("mixed", "one-versus-field, mixed"):
         assert main([*game, f"--formats={names}", "--json=-"]) == 0
         some = Result.from_dict(json.loads(capsys.readouterr().out))
-        wanted = names.split(",")
+        wanted = names.split(", ")
         assert [(row.format, row.bot, row.points) for row in some.rows] == [
             (row.format, row.bot, row.points) for row in every.rows if row.format in wanted
         ]
@@ -118,7 +121,7 @@ def model_dir(folder: Path) -> Path:
 
 
 def test_what_is_kept_stands_in_the_card_with_its_command(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     folder = model_dir(tmp_path)
     words = [str(folder), "heuristic", *FAST, "--keep", "--json", "-"]
@@ -130,20 +133,84 @@ def test_what_is_kept_stands_in_the_card_with_its_command(
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
     kept = card.pop("measured")
     assert card == {name: value for name, value in before.items() if name != "measured"}
-    # Asked for again a row is there once.
-    assert [row["seed"] for row in kept] == [4, 4, 3, 3]
-    assert [(row["format"], row["points"]) for row in kept[2:]] == [
+    # Asked for again, in other words even, a row is there once.
+    monkeypatch.chdir(tmp_path)
+    words = [
+        str(folder),
+        "--keep",
+        "heuristic",
+        "--seed",
+        "3",
+        *FAST,
+        "--formats",
+        ",".join(FORMATS),
+    ]
+    assert main(words) == 0
+    again = json.loads((folder / "card.json").read_text(encoding="utf-8"))["measured"]
+    assert [row["points"] for row in again] == [row["points"] for row in kept]
+    assert [row["seed"] for row in kept] == [3, 3, 4, 4]
+    assert [(row["format"], row["points"]) for row in kept[:2]] == [
         (row["format"], row["points"]) for row in result["rows"]
     ]
-    command = shlex.split(kept[2]["command"])
-    assert command[:3] == ["python", "-m", "training.evaluate"]
-    assert command[3:] == ["model", "heuristic", *FAST, "--seed=3"]
+    assert all(row["rules"] == result["rules"] for row in kept)
+    # What lies below the current folder is named from there, all else as it was.
+    for row, name in ((kept[0], str(folder)), (again[0], "model")):
+        command = shlex.split(row["command"])
+        assert command[:4] == ["python", "-m", "training.evaluate", name]
+        assert "--keep" not in command and "--json" not in command
+    assert shlex.split(kept[0]["command"])[4:] == ["heuristic", *FAST, "--seed=3"]
     assert make_bot(str(folder)).name == "model"
 
 
-def test_figures_are_kept_in_a_card_only(capsys: pytest.CaptureFixture[str]) -> None:
+def test_figures_are_kept_though_nobody_reads_them_or_a_file_is_full(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = model_dir(tmp_path)
+    words = [str(folder), "heuristic", *FAST, "--keep"]
+    assert main([*words, "--json=/dev/full"]) == 2
+    shown = capsys.readouterr()
+    assert "--json: [Errno 28] No space left" in shown.err and shown.err.count("\n") == 1
+    assert "One seat against a field" in shown.out
+    assert len(json.loads((folder / "card.json").read_text())["measured"]) == 2
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "training.evaluate", *words, "--seed=9"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert (done.returncode, done.stderr) == (141, "")
+    assert len(json.loads((folder / "card.json").read_text())["measured"]) == 4
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("training.card.write_json", full)
+    assert main([*words, "--seed=10"]) == 2
+    shown = capsys.readouterr()
+    assert "--keep: [Errno 28] No space left" in shown.err
+    assert "One seat against a field" in shown.out
+
+
+def test_figures_are_kept_in_a_card_only(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     said = fails(capsys, ["heuristic", *FAST, "--keep"])
-    assert "--keep: 'heuristic' has no card.json (allowed: a model's folder)" in said
+    assert (
+        "--keep: 'heuristic' has no card.json (allowed: a model's folder, without +search" in said
+    )
+    path = model_dir(tmp_path) / "card.json"
+    card = json.loads(path.read_text())
+    for rows in (None, [1], [None], "x", {}, [{"rules": {}}]):
+        path.write_text(json.dumps({**card, "measured": rows}))
+        before = path.read_text()
+        assert "card.json: measured holds no rows" in fails(
+            capsys, [str(path.parent), *FAST, "--keep"]
+        )
+        assert path.read_text() == before
 
 
 def test_a_run_and_its_checkpoint_are_the_same_bot(tmp_path: Path) -> None:

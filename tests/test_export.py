@@ -22,7 +22,7 @@ from tests.positions import positions, random_weights
 from training import export as export_module
 from training.checkpoint import save_checkpoint
 from training.config import Config, to_dict
-from training.export import export, load_actor_network, main, write_model
+from training.export import export, load_actor_network, main, write_card, write_model
 from training.losses import masked_log_softmax
 from training.model import actor_of_model, make_actor
 
@@ -229,6 +229,23 @@ def test_an_export_replaces_an_older_model_whole(
     assert card_of(folder)["measured"] == []
     network = PolicyNetwork(random_weights(HIDDEN, 9))
     assert (NeuralBot(folder).network.layers[0][0] == network.layers[0][0]).all()
+
+
+def test_figures_stay_with_their_weights(
+    model: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(model, tmp_path / "tiny")
+    card = card_of(folder)
+    kept = {**card["measured"][0], "seed": 3, "command": "python -m training.evaluate …"}
+    write_card(folder, {**card, "measured": [*card["measured"], kept]})
+    for matches, rows in ((0, 2), (8, 2), (12, 3)):
+        assert main([str(run), str(folder), f"--matches={matches}"]) == 0
+        assert capsys.readouterr().err == ""
+        assert len(card_of(folder)["measured"]) == rows and kept in card_of(folder)["measured"]
+    other = save_run(tmp_path / "other", seed=1)
+    assert main([str(other), str(folder), "--matches=8"]) == 0
+    assert "1 figure of the model that stood there went with it" in capsys.readouterr().err
+    assert [row["matches"] for row in card_of(folder)["measured"]] == [8]
 
 
 @pytest.mark.parametrize("broken", ["write_onnx", "make_card", "measure", "swap"])

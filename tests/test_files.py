@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from judgement_env.files import check_writable, swap, whole_file, whole_folder
+from judgement_env.files import check_writable, lock, locked, swap, whole_file, whole_folder
 
 
 @pytest.fixture
@@ -52,6 +52,37 @@ def test_a_file_that_cannot_take_its_name_leaves_nothing(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == [tmp_path / "notes"]
     with pytest.raises(FileNotFoundError), whole_file(tmp_path / "nowhere" / "notes"):
         pass
+
+
+def test_a_file_that_cannot_take_its_name_is_the_one_the_error_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(part: str, target: Path) -> None:
+        raise PermissionError(1, "Operation not permitted", part, None, str(target))
+
+    monkeypatch.setattr(os, "replace", refuse)
+    path = tmp_path / "notes"
+    with pytest.raises(PermissionError) as caught, whole_file(path) as file:
+        file.write(b"new")
+    assert str(caught.value) == f"[Errno 1] Operation not permitted: '{path}'"
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    link = tmp_path / "link"
+    link.symlink_to("real")
+    with whole_file(link) as file:
+        file.write(b"new")
+    assert link.is_symlink() and (tmp_path / "real").read_text() == "new"
+
+
+def test_who_comes_second_waits(tmp_path: Path) -> None:
+    with locked(tmp_path):
+        handle = os.open(tmp_path, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            lock(handle, is_waiting=False)
+    lock(handle, is_waiting=False)
+    os.close(handle)
 
 
 def test_a_folder_takes_the_place_of_the_one_before_whole(tmp_path: Path, umask: int) -> None:

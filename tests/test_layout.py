@@ -95,6 +95,7 @@ LAYERS = (
     "judgement_env.serve",
     "judgement_env.cli",
     "training.config",
+    "training.card",
     "training.checkpoint",
     "training.model",
     "training.rows",

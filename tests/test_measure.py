@@ -5,6 +5,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +17,9 @@ import pytest
 
 from judgement_env import PRESETS
 from training import measure as module
+from training.card import covered
 from training.evaluate import main as evaluate
-from training.measure import SEED, Store, Task, covered, games, main, measure_row
+from training.measure import SEED, Store, Task, games, main, measure_row
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -142,6 +148,49 @@ def test_the_row_a_card_has_from_its_export_stays_the_first(tmp_path: Path) -> N
     assert card["name"] == "x" and list(card) == ["name", "rules", "measured"]
     store.keep(("kachuful", 4, "heuristic"), {"preset": "kachuful", "num_players": 4} | first)
     assert rows_of(path)[0]["preset"] == "kachuful" and len(rows_of(path)) == 3
+
+
+def test_what_others_write_meanwhile_stays(tmp_path: Path) -> None:
+    path = card_at(tmp_path / "model", [])
+    store = Store(str(path.parent), None)
+    card = json.loads(path.read_text())
+    other = {"command": "python -m training.evaluate …", "opponents": ["random"]}
+    path.write_text(json.dumps({**card, "measured": [other]}))
+    mine = {"preset": "kachuful", "num_players": 5, "opponents": ["heuristic"]}
+    store.keep(("kachuful", 5, "heuristic"), mine)
+    assert rows_of(path) == [other, mine] and store.has(("kachuful", 5, "heuristic"))
+    # Figures of one model never stand in the card of another.
+    path.write_text(json.dumps({**card, "weights_sha256": "other"}))
+    with pytest.raises(ValueError, match="card.json: of another model now"):
+        store.keep(("kachuful", 5, "heuristic"), mine)
+    assert rows_of(path) == []
+
+
+@pytest.mark.slow
+def test_a_signal_to_the_program_alone_ends_it_and_those_it_started(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "training.measure", "heuristic", "--processes=2"]
+    file = tmp_path / "rows.json"
+    words = [f"--json={file}", "--presets=kachuful,oh-hell", "--players=4", "--matches=900000"]
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    process = subprocess.Popen(
+        [*command, *words, "--opponents=search:worlds=40"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        start_new_session=True,
+    )
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while process.poll() is None and len(children.read_text().split()) < 3:
+        time.sleep(0.1)
+    begun = children.read_text().split()
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130 and "interrupted" in error and "Traceback" not in error
+    late = time.monotonic() + 30
+    while any(Path(f"/proc/{child}").exists() for child in begun):
+        assert time.monotonic() < late
+        time.sleep(0.1)
 
 
 def test_what_is_measured_when_it_breaks_off_is_kept(

@@ -191,6 +191,10 @@ def test_weights_of_the_wrong_shape_are_refused_with_both_shapes(tmp_path: Path)
 def test_missing_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="none: not a model folder, it has no card.json"):
         NeuralBot(tmp_path / "none")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "checkpoint.pt").touch()
+    with pytest.raises(FileNotFoundError, match="run: not a model .*training.export .* makes a"):
+        NeuralBot(tmp_path / "run")
     folder = write_model(tmp_path / "tiny")
     (folder / "policy.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match="tiny: the model has no policy.safetensors"):

@@ -11,7 +11,7 @@ from judgement_env.bots.rule_player import heuristic_action
 from judgement_env.cards import BID_OFFSET, NUM_ACTIONS, NUM_CARDS
 from judgement_env.engine import apply_action, begin_match, next_round, table_key, write_mask
 from judgement_env.state import Array, new_tables, pack_rules
-from training.config import TEACHERS
+from training.config import CHOICES
 from training.objective import make_objective
 from training.rollout import Rollout
 from training.rows import Rows, new_rows, sample_actions
@@ -163,7 +163,7 @@ def test_forced_decisions_are_kept_nowhere() -> None:
     assert (rows.is_bid == (rows.action >= NUM_CARDS)).all()
 
 
-@pytest.mark.parametrize("teacher", TEACHERS)
+@pytest.mark.parametrize("teacher", CHOICES["teacher"])
 def test_while_imitating_every_seat_plays_as_the_teacher_does(teacher: str) -> None:
     bot = make_bot(teacher)
     rollout = Rollout(pack_rules(RULES), TABLES, STEPS, 11, teacher=bot)

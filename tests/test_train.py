@@ -250,6 +250,8 @@ def test_a_run_can_start_from_the_policy_and_the_critic_of_another() -> None:
             assert torch.allclose(saved[part][name], tensor, atol=1e-6)
     with pytest.raises(ValueError, match=r"start: runs/tiny has layers of \(10,\), critic_hidden"):
         train(dataclasses.replace(config, name="wider", critic_hidden=(11,)))
+    with pytest.raises(FileNotFoundError, match="start: runs/none: not a model folder"):
+        train(dataclasses.replace(config, name="other", start="runs/none"))
 
 
 def test_a_start_over_an_existing_run_is_refused(

@@ -13,14 +13,8 @@ from typing import IO, Any
 import torch
 
 from judgement_env import ENV_VERSION, MODELS_SINCE
-from judgement_env.files import whole_file
+from judgement_env.files import lock, whole_file
 from judgement_env.observation import layout_hash
-
-try:
-    import fcntl
-except ImportError:
-    # Not on Windows, where two runs of one name are not kept apart.
-    fcntl = None  # type: ignore[assignment]
 
 FORMAT = "judgement-checkpoint/1"
 
@@ -49,14 +43,13 @@ def hold(folder: Path) -> IO[str]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = (folder / ".lock").open("w", encoding="utf-8")
-    if fcntl is not None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise ValueError(
-                f"{folder}: another process is training in it; choose another --name=NAME"
-            ) from None
+    try:
+        lock(file.fileno(), is_waiting=False)
+    except OSError:
+        file.close()
+        raise ValueError(
+            f"{folder}: another process is training in it; choose another --name=NAME"
+        ) from None
     return file
 
 

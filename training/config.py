@@ -32,8 +32,8 @@ MAX_WORKERS = 1000
 # No such run would end in a life; beyond are but typing errors.
 MAX_COUNT = 10**15
 
-ADVANTAGES = ("critic", "playouts")
-TEACHERS = ("heuristic", "heuristic+")
+# Fields that are one of a few words.
+CHOICES = {"advantages": ("critic", "playouts"), "teacher": ("heuristic", "heuristic+")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,9 +169,8 @@ def _checked(config: Kind) -> Kind:
             raise ValueError(f"{field}: {getattr(config, field)} is not a list of widths from 1")
     if not config.decisions and not config.minutes:
         raise ValueError("decisions: 0 with minutes 0 would never end; set one of them")
-    for field, choices in (("advantages", ADVANTAGES), ("teacher", TEACHERS)):
-        chosen = getattr(config, field, choices[0])
-        if chosen not in choices:
+    for field, choices in CHOICES.items():
+        if (chosen := getattr(config, field, choices[0])) not in choices:
             raise ValueError(f"{field}: {shown(chosen)} is not one of {', '.join(choices)}")
     if not config.name or "/" in config.name or config.name.startswith("."):
         raise ValueError(f"name: {config.name!r} is not the name of a folder")
@@ -196,7 +195,9 @@ def _typed(field: dataclasses.Field[Any], value: Any) -> Any:
         return int(number)
     if kind is str and isinstance(value, str):
         return value
-    raise ValueError(f"{field.name}: {shown(value)} is not of type {kind.__name__}")
+    choices = CHOICES.get(field.name, ())
+    wanted = f"one of {', '.join(choices)}" if choices else f"of type {kind.__name__}"
+    raise ValueError(f"{field.name}: {shown(value)} is not {wanted}")
 
 
 def _number(value: Any) -> int | float | None:
@@ -302,6 +303,11 @@ def resolve(config: Config) -> tuple[Config, list[Rules]]:
 
 
 def command_of(program: str, arguments: Sequence[str], resume: bool = False) -> str:
-    """Return a command as runs and cards keep it, without the folders of this machine."""
+    """Return a command as runs keep it, without the folders of this machine."""
     words = [Path(word).name if Path(word).is_absolute() else word for word in arguments]
-    return shlex.join(["python", "-m", program, *words, *(["--resume"] if resume else [])])
+    return command_line(program, [*words, *(["--resume"] if resume else [])])
+
+
+def command_line(program: str, arguments: Sequence[str]) -> str:
+    """Return what to type for a program of this package."""
+    return shlex.join(["python", "-m", program, *arguments])

@@ -10,23 +10,31 @@ and matches won with their 95 % intervals. `judgement_env.arena` plays and measu
 from __future__ import annotations
 
 import argparse
-import json
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+# Until the libraries are loaded, Ctrl-C ends the process without a traceback.
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 from judgement_env import arena
 from judgement_env.arena_result import FORMATS, Result
 from judgement_env.arguments import whole
 from judgement_env.bots import Bot, BotError, make_bot
-from judgement_env.bots.neural import CARD_FILE, NeuralBot, read_card
+from judgement_env.bots.neural import NeuralBot, read_card
 from judgement_env.bots.policy import PolicyNetwork
-from judgement_env.files import check_writable, write_json
+from judgement_env.cli import hear_ctrl_c, nobody_reads_on
+from judgement_env.files import check_writable
 from judgement_env.rule_options import add_rule_options, rule_changes
 from judgement_env.rules import PRESETS, Rules, make_rules
-from training.config import command_of
+from training.card import CARD, changed, check_rows, merge
+from training.config import command_line
 
+PROGRAM = "training.evaluate"
 CHECKPOINT = "checkpoint.pt"
 DEFAULT_OPPONENT = "heuristic"
 
@@ -68,7 +76,7 @@ def load_candidate(spec: str, seed: int = 0) -> tuple[Bot, Any]:
     if checkpoint is not None:
         return bot_of_checkpoint(checkpoint, spec)
     path = Path(spec)
-    if path.is_dir() and not (path / "card.json").is_file():
+    if path.is_dir() and not (path / CARD).is_file():
         raise ValueError(
             f"candidate: {spec!r} (allowed: a run with its {CHECKPOINT}, a model folder with its"
             " card.json, or a bot such as heuristic)"
@@ -118,24 +126,27 @@ def evaluate(
 
 def check_card(candidate: str) -> None:
     """Raise ValueError where the candidate has no card, or one that cannot be written."""
-    if not (Path(candidate) / CARD_FILE).is_file():
-        raise ValueError(f"--keep: {candidate!r} has no {CARD_FILE} (allowed: a model's folder)")
-    read_card(Path(candidate))
-    check_writable("--keep", Path(candidate) / CARD_FILE)
+    path = Path(candidate) / CARD
+    if not path.is_file():
+        allowed = "a model's folder, without +search; python -m training.export makes one of a run"
+        raise ValueError(f"--keep: {candidate!r} has no {CARD} (allowed: {allowed})")
+    card = read_card(Path(candidate))
+    try:
+        check_rows({"measured": [], **card})
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"--keep: {path}: measured holds no rows: {error}") from None
+    check_writable("--keep", path)
 
 
 def keep_rows(candidate: str, result: Result, command: str) -> None:
     """Put the candidate's rows into its card, with the seed and the command that gives them again.
 
-    Rows that the same command gave before are replaced.
+    Rows of the same matches are replaced.
     """
-    path = Path(candidate) / CARD_FILE
-    card = json.loads(path.read_text(encoding="utf-8"))
-    told = {"seed": result.seed, "command": command}
+    told = {"rules": result.rules.to_dict(), "seed": result.seed, "command": command}
     new = [{**row.to_dict(), **told} for row in result.rows if row.bot == candidate]
-    others = [row for row in card.get("measured", []) if row.get("command") != command]
-    card["measured"] = others + new
-    write_json(path, card)
+    with changed(Path(candidate) / CARD) as card:
+        merge(card.setdefault("measured", []), new, card.get("rules", []))
 
 
 # --- command line -----------------------------------------------------------------------------
@@ -199,6 +210,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
+    hear_ctrl_c()
     words = list(sys.argv[1:] if arguments is None else arguments)
     given = make_parser().parse_intermixed_args(words)
     is_live = sys.stderr.isatty()
@@ -219,32 +231,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         if is_live:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-        print(result.to_json() if given.json == "-" else result)
-        if given.json not in (None, "-"):
-            Path(given.json).write_text(result.to_json() + "\n", encoding="utf-8")
-        if given.keep:
-            command = command_of("training.evaluate", words_kept(words))
-            keep_rows(given.candidate, result, command)
+        return hand_over(result, given, words)
     except (ValueError, OSError, BotError) as error:
-        print(f"training.evaluate: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"{PROGRAM}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("training.evaluate: interrupted", file=sys.stderr)
+        print(f"{PROGRAM}: interrupted", file=sys.stderr)
         return 130
-    return 0
+
+
+def hand_over(result: Result, given: argparse.Namespace, words: Sequence[str]) -> int:
+    """Keep, write and print the figures, each whatever became of the others; the exit code."""
+
+    def keep() -> None:
+        if given.keep:
+            keep_rows(given.candidate, result, command_line(PROGRAM, words_kept(words)))
+
+    def write() -> None:
+        if given.json not in (None, "-"):
+            Path(given.json).write_text(result.to_json() + "\n", encoding="utf-8")
+
+    def show() -> None:
+        print(result.to_json() if given.json == "-" else result, flush=True)
+
+    code = 0
+    for option, deed in (("--keep: ", keep), ("--json: ", write), ("", show)):
+        try:
+            deed()
+        except BrokenPipeError:
+            code = code or nobody_reads_on()
+        except (ValueError, OSError) as error:
+            print(f"{PROGRAM}: {option}{' '.join(str(error).split())}", file=sys.stderr)
+            code = 2
+    return code
 
 
 def _check_target(file: str | None) -> None:
     """Refuse a file that cannot be written before anything is played."""
     if file in (None, "-"):
         return
-    if Path(file).is_dir() or not Path(file).absolute().parent.is_dir():
+    path = Path(file)
+    if path.is_dir() or not path.absolute().parent.is_dir():
         raise ValueError(f"--json: {file!r} (allowed: a file in a folder that exists, or -)")
+    if path.is_file() or not path.exists():
+        check_writable("--json", path)
 
 
 def words_kept(words: Sequence[str]) -> list[str]:
-    """The arguments that give the same figures, without those that keep them somewhere."""
-    given = iter(words)
+    """The arguments that give the same figures, without those that keep them somewhere.
+
+    What lies below the current folder is named from there.
+    """
+    here = f"{Path.cwd()}{os.sep}"
+    given = iter(word.removeprefix(here) for word in words)
     kept = []
     for word in given:
         if word == "--json":

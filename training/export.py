@@ -12,11 +12,15 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import signal
 import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
+# Until the libraries are loaded, Ctrl-C ends the process without a traceback.
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import numpy as np
@@ -37,14 +41,24 @@ from judgement_env.bots.inputs import (
     UNSEEN_MOST,
     WIDE,
 )
-from judgement_env.bots.neural import CARD_FILE, CARD_FORMAT, ONNX_FILE, WEIGHTS_FILE, NeuralBot
+from judgement_env.bots.neural import (
+    CARD_FILE,
+    CARD_FORMAT,
+    ONNX_FILE,
+    WEIGHTS_FILE,
+    NeuralBot,
+    read_card,
+)
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.bots.simple import HeuristicBot
 from judgement_env.cards import NUM_ACTIONS, NUM_CARDS
+from judgement_env.cli import hear_ctrl_c
 from judgement_env.files import whole_folder, write_json
 from judgement_env.observation import AT_GONE, AT_HAND, AT_TRUMP, SCALE, SIZE, SLICES, layout_hash
 from judgement_env.rules import Rules, make_rules
+from judgement_env.scoring import counted
 from judgement_env.state import MAX_SEATS, Array
+from training.card import WEIGHTS, check_rows, merge
 from training.checkpoint import commit, load_checkpoint
 from training.losses import masked_log_softmax
 
@@ -322,7 +336,7 @@ def make_card(
         "observation_size": SIZE,
         "num_actions": NUM_ACTIONS,
         "parameters": int(sum(tensor.size for tensor in weights.values())),
-        "weights_sha256": hashlib.sha256((folder / WEIGHTS_FILE).read_bytes()).hexdigest(),
+        WEIGHTS: hashlib.sha256((folder / WEIGHTS_FILE).read_bytes()).hexdigest(),
         "onnx_sha256": hashlib.sha256((folder / ONNX_FILE).read_bytes()).hexdigest(),
         "training": {
             "command": checkpoint.get("command", ""),
@@ -366,6 +380,7 @@ def write_model(
     """Write the model folder of these weights and return it; `checkpoint` says what they are.
 
     Of the checkpoint the card takes config, command, decisions, seconds, workers and commit.
+    Figures that stood in the card of a model of the same weights stay.
     """
     PolicyNetwork(weights)
     if is_half:
@@ -379,6 +394,7 @@ def write_model(
     if folder.exists() and not (folder / CARD_FILE).is_file():
         if not folder.is_dir() or any(folder.iterdir()):
             raise ValueError(f"{folder}: holds something else than a model; choose another folder")
+    before = figures_of(folder)
     with whole_folder(folder) as part:
         (part / WEIGHTS_FILE).write_bytes(save(weights))
         whole = {key: tensor.astype(np.float32) for key, tensor in weights.items()}
@@ -386,11 +402,24 @@ def write_model(
         for file in (WEIGHTS_FILE, ONNX_FILE):
             (part / file).chmod(0o644)
         card = make_card(checkpoint, name or folder.name, weights, part)
-        write_card(part, card)
+        write_card(part, card)  # for the bot that is measured
+        if before.get(WEIGHTS) == card[WEIGHTS]:
+            card["measured"] = before["measured"]
         if matches:
-            card["measured"] = measure(NeuralBot(part), make_rules(card["rules"][0]), matches)
-            write_card(part, card)
+            new = measure(NeuralBot(part), make_rules(card["rules"][0]), matches)
+            merge(card["measured"], new, card["rules"])
+        write_card(part, card)
     return folder
+
+
+def figures_of(folder: Path) -> dict[str, Any]:
+    """Return the card of a model with its rows; {} where there is none, or one that is broken."""
+    try:
+        card: dict[str, Any] = {"measured": [], **read_card(folder)}
+        check_rows(card)
+    except (AttributeError, LookupError, OSError, TypeError, ValueError):
+        return {}
+    return card
 
 
 def write_card(folder: Path, card: dict[str, Any]) -> None:
@@ -404,6 +433,7 @@ def main(arguments: list[str]) -> int:
 
     from judgement_env.arena import MAX_MATCHES
 
+    hear_ctrl_c()
     parser = argparse.ArgumentParser(prog="python -m training.export", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("run", help="a run's folder, or a checkpoint file")
@@ -418,13 +448,19 @@ def main(arguments: list[str]) -> int:
     default = Path("models") / (name if name.is_dir() else name.parent).name
     try:
         matches = whole("--matches", options.matches, 0, MAX_MATCHES)
-        folder = export(options.run, options.folder or default, matches, options.name, options.half)
+        target = Path(options.folder or default)
+        before = figures_of(target)
+        folder = export(options.run, target, matches, options.name, options.half)
     except (ValueError, OSError) as error:
         print(f"training.export: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("training.export: interrupted; what stood there is untouched", file=sys.stderr)
         return 130
+    gone = [row for row in before.get("measured", []) if "command" in row]
+    if gone and before[WEIGHTS] != figures_of(folder).get(WEIGHTS):
+        say = f"{counted(len(gone), 'figure')} of the model that stood there went with it"
+        print(f"training.export: {say}", file=sys.stderr)
     print(folder)
     return 0
 

@@ -12,15 +12,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, Final
 
+# Until the libraries are loaded, Ctrl-C ends the process without a traceback.
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import numpy as np
@@ -29,14 +33,14 @@ from judgement_env.arena import MAX_MATCHES, make_row
 from judgement_env.arena_result import ONE
 from judgement_env.arguments import whole
 from judgement_env.bots import BotError, make_bot
-from judgement_env.cli import split_bots
-from judgement_env.files import check_writable, reason_of, write_json
+from judgement_env.cli import hear_ctrl_c, split_bots
+from judgement_env.files import check_writable, reason_of
 from judgement_env.ladder import Game, decisions_to_time, time_alone
 from judgement_env.rules import PRESETS, Rules, make_rules
 from judgement_env.scoring import nearest
+from training.card import CARD, WEIGHTS, changed, check_rows, covered, key_of
 from training.evaluate import Parser
 
-CARD: Final = "card.json"
 OPPONENTS: Final = ("heuristic", "search:worlds=40")
 PLAYERS: Final = (3, 4, 5, 6, 8, 10)
 # Rows with figures by cards: those of the usual table; of all others they would fill the card.
@@ -69,35 +73,6 @@ class Task:
     def rules(self) -> Rules:
         """The rules played by."""
         return make_rules(self.preset, self.num_players)
-
-
-def key_of(row: dict[str, Any], rules: Sequence[dict[str, Any]]) -> tuple[str, int, str]:
-    """The key of a row of a card; one without a preset was played by the first of its rules."""
-    preset, num_players = row.get("preset"), row.get("num_players")
-    if preset is None and "command" in row:
-        # Of `training.evaluate --keep`, whose rules may be any.
-        return str(row["command"]), 0, str(row["opponents"][0])
-    if preset is None and rules:
-        preset, num_players = preset_of(rules[0]), rules[0]["num_players"]
-    return str(preset), int(num_players or 0), str(row["opponents"][0])
-
-
-def preset_of(plain: dict[str, Any]) -> str:
-    """The preset these rules are, the number of players apart; "" where they are none."""
-    rules = Rules.from_dict(plain)
-    for name, preset in PRESETS.items():
-        low, high = preset.player_range
-        if low <= rules.num_players <= high:
-            alike = rules.replace(player_range=preset.player_range)
-            if alike == make_rules(name, rules.num_players):
-                return name
-    return ""
-
-
-def covered(rules: Sequence[dict[str, Any]]) -> list[str]:
-    """The presets a card's rules name, in the usual order; all where they name none."""
-    named = {preset_of(plain) for plain in rules}
-    return [name for name in PRESETS if name in named] or list(PRESETS)
 
 
 def games(presets: Sequence[str], players: Sequence[int]) -> Iterator[tuple[str, int]]:
@@ -150,7 +125,8 @@ def _plain_row(task: Task, row: dict[str, Any], milliseconds: float) -> dict[str
     matches = row["matches"]
     command = (
         f"python -m training.evaluate {task.bot} {task.opponent} --rules={task.preset}"
-        f" --num_players={task.num_players} --matches={matches} --seed={task.seed}"
+        f" --num_players={task.num_players} --formats={ONE} --matches={matches}"
+        f" --seed={task.seed}"
     )
     return {
         "preset": task.preset,
@@ -167,7 +143,7 @@ class Store:
 
     def __init__(self, bot: str, file: str | None) -> None:
         """Read it; ValueError where it cannot hold rows of this bot."""
-        is_card = file is None
+        self.is_card = is_card = file is None
         self.bot = bot
         self.argument = "bot" if is_card else "--json"
         self.path = Path(bot) / CARD if file is None else Path(file)
@@ -188,7 +164,7 @@ class Store:
         try:
             content: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
             for place in [{"measured": [], **content}] if is_card else content.values():
-                _check_place(place)
+                check_rows(place)
         except FileNotFoundError:
             return {}
         except OSError as error:
@@ -214,24 +190,23 @@ class Store:
         return any(key_of(row, self.rules) == key for row in self.rows)
 
     def keep(self, key: tuple[str, int, str], row: dict[str, Any]) -> None:
-        """Put a row in the place of the one before, or behind all others, and write the file."""
-        for place, old in enumerate(self.rows):
-            if key_of(old, self.rules) == key:
-                self.rows[place] = row
-                break
-        else:
-            self.rows.append(row)
-        write_json(self.path, self.content)
+        """Put a row in the place of the one before, or behind all others, and write the file.
 
-
-def _check_place(place: dict[str, Any]) -> None:
-    """Let what reads the rows of one bot read them; an error of some kind where it cannot."""
-    rules = place.get("rules", [])
-    covered(rules)
-    if not isinstance(place["measured"], list):
-        raise TypeError("measured")
-    for row in place["measured"]:
-        key_of(row, rules)
+        What others have written since it was read stays; ValueError where the model is another now.
+        """
+        with changed(self.path, may_be_new=not self.is_card) as content:
+            if self.is_card and content.get(WEIGHTS) != self.content.get(WEIGHTS):
+                raise ValueError(
+                    f"{self.path}: of another model now than when measuring began; measure it again"
+                )
+            place = content if self.is_card else content.setdefault(self.bot, {})
+            self.rows = place.setdefault("measured", [])
+            for at, old in enumerate(self.rows):
+                if key_of(old, self.rules) == key:
+                    self.rows[at] = row
+                    break
+            else:
+                self.rows.append(row)
 
 
 def measure(
@@ -264,6 +239,9 @@ def measure(
                 keep(waiting[future], future.result())
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            # Ctrl-C reaches them as well, a signal to this process alone does not.
+            for child in active_children():
+                child.terminate()
             raise
     return len(missing)
 
@@ -373,6 +351,7 @@ def make_tasks(given: argparse.Namespace, rules: Sequence[dict[str, Any]]) -> li
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
+    hear_ctrl_c()
     given = make_parser().parse_args(arguments)
     given.bot = given.bot.rstrip("/")
     try:

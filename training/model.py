@@ -122,7 +122,10 @@ def first_networks(config: Config, resume: bool) -> tuple[Network, Network]:
                 ("critic_hidden", critic, saved["critic"]),
             ]
         else:
-            given.append(("hidden", actor, actor_of_model(start).state_dict()))
+            try:
+                given.append(("hidden", actor, actor_of_model(start).state_dict()))
+            except FileNotFoundError as error:
+                raise FileNotFoundError(f"start: {error} (allowed: a run or a model)") from None
     for field, network, weights in given:
         widths = tuple(len(weights[f"layers.{k}.bias"]) for k in range(len(weights) // 2 - 1))
         wanted = getattr(config, field)

@@ -18,6 +18,7 @@ import yaml
 
 from judgement_env.bots.inputs import INPUT_SIZE
 from judgement_env.cards import NUM_ACTIONS
+from judgement_env.cli import hear_ctrl_c
 from judgement_env.scoring import shown
 from training.checkpoint import hold, load_checkpoint
 from training.config import (
@@ -197,9 +198,7 @@ def carry_out(
     program: str, train: Callable[[Kind, bool, str], Path], config: Kind, resume: bool, command: str
 ) -> int:
     """Train, and say where or, in a line, what went wrong; return the exit code."""
-    # While the libraries were loading, Ctrl-C had nothing to save.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    hear_ctrl_c()
     try:
         folder = train(config, resume, command)
     except MemoryError as error:

@@ -50,7 +50,9 @@ def read_card(folder: Path) -> dict[str, Any]:
     """
     path = folder / CARD_FILE
     if not path.is_file():
-        raise FileNotFoundError(f"{folder}: not a model folder, it has no {CARD_FILE}")
+        is_run = (folder / "checkpoint.pt").is_file()
+        hint = f"; python -m training.export {folder} makes a model of the run" if is_run else ""
+        raise FileNotFoundError(f"{folder}: not a model folder, it has no {CARD_FILE}{hint}")
     try:
         card = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
