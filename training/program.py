@@ -34,6 +34,8 @@ from training.config import (
 
 # Where Linux says what share of the memory a container has: control groups of version 2 and 1.
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+# Characters of a value, where an error message holds two.
+MAX_SHOWN = 80
 
 
 class Interrupt:
@@ -54,6 +56,12 @@ class Interrupt:
         self.is_set = True
         print("\nstopping after this batch; once more to stop at once", file=sys.stderr)
         signal.signal(number, signal.default_int_handler)
+
+
+def _short(value: Any) -> str:
+    """A value for an error message that holds two of them: a list of many rules is cut."""
+    text = shown(value)
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
 def check_device(device: str) -> None:
@@ -126,7 +134,7 @@ def prepare(
             one, other = now[field], before[field]
             if one != other and not (field == "rules" and made_rules(one) == made_rules(other)):
                 raise ValueError(
-                    f"{field}: {shown(one)} given, but {folder} was started with {shown(other)};"
+                    f"{field}: {_short(one)} given, but {folder} was started with {_short(other)};"
                     f" go on with {go_on_with(program, folder, again)}"
                 )
     elif path.exists():
