@@ -34,6 +34,11 @@ def whole_file(path: str | os.PathLike[str], *, is_lasting: bool = False) -> Ite
     """
     # A link stays one: what it points to is written.
     target = Path(os.path.realpath(path))
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        # A device or a pipe is no file to replace: it takes what is written as it comes.
+        with open(target, "wb") as file:
+            yield file
+        return
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with open(handle, "wb") as file:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -102,14 +103,20 @@ def test_json_goes_to_a_file_beside_the_table(
 def test_figures_that_cannot_be_written_are_printed_all_the_same(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def fail(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
+    file = tmp_path / "result.json"
+    file.write_text("old")
 
-    monkeypatch.setattr(Path, "write_text", fail)
-    assert main(["heuristic", "random", *FAST, f"--json={tmp_path / 'result.json'}"]) == 2
+    def fail(part: object, target: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(target))
+
+    monkeypatch.setattr(os, "replace", fail)
+    assert main(["heuristic", "random", *FAST, f"--json={file}"]) == 2
     shown = capsys.readouterr()
     assert "One seat against a field" in shown.out
     assert "No space left on device" in shown.err and shown.err.count("\n") == 1
+    assert str(file) in shown.err
+    # What stood there before is whole.
+    assert file.read_text() == "old" and list(tmp_path.iterdir()) == [file]
 
 
 def model_dir(folder: Path) -> Path:

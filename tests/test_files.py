@@ -45,6 +45,17 @@ def test_a_file_that_was_broken_off_leaves_the_one_before(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_is_no_regular_file_is_written_and_never_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with whole_file(pipe) as file:
+        file.write(b"new")
+    assert os.read(reader, 9) == b"new"
+    os.close(reader)
+    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
+
+
 def test_a_file_that_cannot_take_its_name_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     with pytest.raises(OSError), whole_file(tmp_path / "notes") as file:

@@ -86,6 +86,25 @@ def test_the_command_of_a_row_gives_its_figures(capsys: pytest.CaptureFixture[st
     assert row["milliseconds"] > 0
 
 
+def test_one_deal_gives_a_row_with_an_open_interval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rows.json"
+    words = [f"--json={file}", "--presets=oh-hell", "--players=4", "--matches=4"]
+    assert main(["heuristic", *words, "--opponents=random"]) == 0
+    assert "(? to ?) points a round, 4 matches" in capsys.readouterr().out
+    (row,) = json.loads(file.read_text("utf-8"))["heuristic"]["measured"]
+    assert (row["deals"], row["difference"]["low"]) == (1, None)
+
+
+def test_what_is_no_regular_file_is_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["heuristic", f"--json={tmp_path / 'pipe'}"]) == 2
+    assert "pipe' cannot be read as rows: no regular file" in capsys.readouterr().err
+
+
 def test_only_the_usual_table_shows_figures_by_cards() -> None:
     assert "by_cards" not in measure_row(task(matches=6))
     four = measure_row(task(num_players=4, matches=8))

@@ -28,7 +28,7 @@ from judgement_env.bots import Bot, BotError, make_bot
 from judgement_env.bots.neural import NeuralBot, read_card
 from judgement_env.bots.policy import PolicyNetwork
 from judgement_env.cli import hear_ctrl_c, nobody_reads_on
-from judgement_env.files import check_writable
+from judgement_env.files import check_writable, whole_file
 from judgement_env.rule_options import add_rule_options, rule_changes
 from judgement_env.rules import PRESETS, Rules, make_rules
 from training.card import CARD, changed, check_rows, merge
@@ -249,7 +249,8 @@ def hand_over(result: Result, given: argparse.Namespace, words: Sequence[str]) -
 
     def write() -> None:
         if given.json not in (None, "-"):
-            Path(given.json).write_text(result.to_json() + "\n", encoding="utf-8")
+            with whole_file(given.json) as file:
+                file.write(f"{result.to_json()}\n".encode())
 
     def show() -> None:
         print(result.to_json() if given.json == "-" else result, flush=True)

@@ -162,6 +162,9 @@ class Store:
             "the card of a model" if is_card else "a file that this command wrote, or a new one"
         )
         try:
+            if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
+                # A device might give bytes without end.
+                raise ValueError("no regular file")
             content: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
             for place in [{"measured": [], **content}] if is_card else content.values():
                 check_rows(place)
@@ -249,9 +252,11 @@ def measure(
 def line_of(row: dict[str, Any]) -> str:
     """A row in words, one line."""
     over = row["difference"]
+    # One deal says nothing about how far deals lie apart.
+    ends = [f"{over[end]:+.3f}" if over[end] is not None else "?" for end in ("low", "high")]
     return (
         f"{row['preset']}, {row['num_players']} players, against {row['opponents'][0]}:"
-        f" {over['value']:+.3f} ({over['low']:+.3f} to {over['high']:+.3f}) points a round,"
+        f" {over['value']:+.3f} ({' to '.join(ends)}) points a round,"
         f" {row['matches']:,} matches, {row['milliseconds']:.2f} ms a decision"
     )
 
