@@ -500,3 +500,16 @@ def test_the_guide_names_every_command_and_lists_the_presets_as_they_are() -> No
         text=True,
     ).stdout
     assert shown and f"```text\n{shown}```" in text
+
+
+def test_the_round_that_the_page_shows_is_the_one_that_is_played() -> None:
+    page = (ROOT / "docs" / "play.md").read_text("utf-8")
+    shown = page[page.index("```text\nRound 1") + len("```text\n") :]
+    shown = shown[: shown.index("\n```")]
+    typed = re.findall(r"\(.*for help\): (\S+)$", shown, re.MULTILINE)
+    assert len(typed) == 7
+    rules = Rules.preset("kachuful", top=3)
+    _, printed = play_scripted(rules, "\n".join(typed) + "\n", seed=21)
+    lines = [line.rstrip() for line in printed.strip().splitlines()]
+    end = next(i for i, line in enumerate(lines) if line.startswith("Round 2 of 3"))
+    assert "\n".join(lines[:end]).rstrip() == shown
