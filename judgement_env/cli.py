@@ -10,6 +10,7 @@ that goes away is 141; a traceback is a bug of this package.
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import signal
@@ -18,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from judgement_env import __version__
+from judgement_env.files import reason_of
 from judgement_env.progress import progress_of
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ BROKEN_CONTRACT: Final = 1
 USAGE_ERROR: Final = 2
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MAX_DELAY: Final = 60.0
 WIDTH: Final = 80
 
@@ -59,6 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"judgement {given[0]}: interrupted{_notes(stop)}", file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in NO_ROOM and error.filename is None:
+            # What is left to print would fail once more when the interpreter ends.
+            nobody_reads_on()
+            error = ValueError(f"the output cannot be written: {reason_of(error)}")
         if not _is_expected(error):
             raise
         text = " ".join(f"{error}{_notes(error)}".split())

@@ -235,6 +235,16 @@ def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:
     assert done.stderr == "" and done.returncode in (0, 141)
 
 
+@pytest.mark.parametrize("words", ["rules", "arena heuristic random --matches=4 --json"])
+def test_output_that_a_full_disk_does_not_take_is_one_line_and_code_2(words: str) -> None:
+    command = [sys.executable, "-m", "judgement_env.cli", *words.split()]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    program = f"judgement {words.split()[0]}"
+    assert done.stderr == f"{program}: the output cannot be written: no space left on device\n"
+    assert done.returncode == 2
+
+
 # --- rules ------------------------------------------------------------------------------------
 
 
