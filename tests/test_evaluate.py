@@ -287,6 +287,10 @@ def test_a_damaged_checkpoint_is_refused(
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     assert "not a whole checkpoint" in fails(capsys, [str(tmp_path)])
+    middle = len(whole) // 2
+    path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+    error = fails(capsys, [str(tmp_path)])
+    assert f"{path}: not a whole checkpoint" in error and "damaged at " in error
     run_dir(tmp_path, average={})
     assert f"{path}: holds no policy that fits this version" in fails(capsys, [str(tmp_path)])
 

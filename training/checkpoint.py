@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import warnings
+import zipfile
 from pathlib import Path
 from typing import IO, Any
 
@@ -64,6 +65,11 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            # torch does not look at the check sums.
+            with zipfile.ZipFile(path) as parts:
+                broken = parts.testzip()
+            if broken is not None:
+                raise ValueError(f"damaged at {broken}")
             content = torch.load(path, map_location="cpu", weights_only=True)
     except PermissionError:
         raise
